@@ -9,6 +9,9 @@ import (
 // is in its part of recv. On an intercommunicator recv has those of the other
 // group.
 func Allgather[T Scalar](c *Comm, send, recv []T) error {
+	if k := blocksFast(c, planOfAllgather, send, recv); k != nil {
+		return k.run()
+	}
 	return planAllgather(c.beginCached("Allgather", planOfAllgather), Slice(send), Slice(recv)).run()
 }
 

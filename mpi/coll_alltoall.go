@@ -8,6 +8,9 @@ import (
 // this rank becomes the i-th part of recv (MPI_Alltoall). In place the parts of
 // recv are exchanged.
 func Alltoall[T Scalar](c *Comm, send, recv []T) error {
+	if k := blocksFast(c, planOfAlltoall, send, recv); k != nil {
+		return k.run()
+	}
 	return planAlltoall(c.beginCached("Alltoall", planOfAlltoall), Slice(send), Slice(recv)).run()
 }
 

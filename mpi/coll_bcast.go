@@ -1,12 +1,18 @@
 package mpi
 
 import (
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
 // Barrier waits until all ranks of the communicator have called it, or all of
 // the remote group of an intercommunicator (MPI_Barrier).
-func (c *Comm) Barrier() error { return planBarrier(c.beginCached("Barrier", planOfBarrier)).run() }
+func (c *Comm) Barrier() error {
+	if k := c.againFast(planOfBarrier, 0, 0, nil, 0, nil, 0); k != nil {
+		return k.run()
+	}
+	return planBarrier(c.beginCached("Barrier", planOfBarrier)).run()
+}
 
 // Ibarrier is Barrier that does not wait (MPI_Ibarrier): its request is complete
 // when all have called it.
@@ -34,6 +40,10 @@ func planBarrier(k *call) *call {
 // ranks call it with the same length and root. On an intercommunicator those of
 // the other group than the root's get it; see [Root].
 func Bcast[T Scalar](c *Comm, buf []T, root int) error {
+	b := mem.BytesOf(buf)
+	if k := c.againFast(planOfBcast, root, 0, first(b), len(b), nil, 0); k != nil {
+		return k.run()
+	}
 	return planBcast(c.beginCached("Bcast", planOfBcast), Slice(buf), root).run()
 }
 

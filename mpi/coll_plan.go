@@ -1,6 +1,9 @@
 package mpi
 
-import "github.com/xwarp/xwarp/mpi/internal/dtype"
+import (
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi/internal/dtype"
+)
 
 // plan is what a schedule was written from. Programs call the same collectives
 // with the same buffers over and over, and for short vectors writing the
@@ -8,6 +11,7 @@ import "github.com/xwarp/xwarp/mpi/internal/dtype"
 type plan struct {
 	kind     planKind
 	commutes bool
+	elem     int // of an operation over slices
 	inPlace  bool
 	root     int
 	user     bool
@@ -47,6 +51,44 @@ func (k *call) same(p plan) bool {
 		k.plan = p
 	}
 	return false
+}
+
+// planNames are the names of the calls that againFast is for.
+var planNames = [planKinds]string{
+	planOfBarrier: "Barrier", planOfBcast: "Bcast", planOfAllreduce: "Allreduce", planOfAllgather: "Allgather", planOfAlltoall: "Alltoall",
+}
+
+// againFast returns the call of a collective whose arguments are those of the call before, ready
+// to be run, or nil.
+//
+// Data and plans are written word by word and copied in larger pieces. A processor does not pass such
+// words on from stores that are under way: it waits for these, and for the one before them into a
+// slot, for which the line comes from another core.
+func (c *Comm) againFast(kind planKind, root, elem int, in *byte, nin int, out *byte, nout int) *call {
+	if c == nil || c.freed || c.coming || c.p.check {
+		return nil
+	}
+	k := c.coll.blocking[kind]
+	if k == nil {
+		return nil
+	}
+	p := &k.plan
+	if p.kind != kind || p.root != root || p.elem != elem || p.in != in || p.nin != nin || p.out != out || p.nout != nout || p.inPlace {
+		return nil
+	}
+	k.op, k.err = planNames[kind], nil
+	k.s.Rewind()
+	return k
+}
+
+// blocksFast is againFast for blocks of as many elements for each rank, not in place.
+func blocksFast[T Scalar](c *Comm, kind planKind, send, recv []T) *call {
+	in, out := mem.BytesOf(send), mem.BytesOf(recv)
+	k := c.againFast(kind, 0, 0, first(in), len(in), first(out), len(out))
+	if k == nil || len(in) == 0 || len(recv)%c.size != 0 {
+		return nil
+	}
+	return k
 }
 
 // sameBlocks is same for what goes from send to recv, if both lie side by side.

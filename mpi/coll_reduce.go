@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 )
 
@@ -68,6 +69,9 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
+	if k := allreduceFast(c, send, recv, op, options); k != nil {
+		return k.run()
+	}
 	return planAllreduce(c.beginCached("Allreduce", planOfAllreduce), Slice(send), Slice(recv), by(op, options)).run()
 }
 
@@ -81,6 +85,21 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 	return planAllreduce(c.beginPersistent("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
+// allreduceFast is againFast for elements that are not in place.
+func allreduceFast[T Scalar](c *Comm, send, recv []T, op Op[T], options []OpOption) *call {
+	if op == nil || len(options) > 0 || len(send) != len(recv) {
+		return nil
+	}
+	in, out := mem.BytesOf(send), mem.BytesOf(recv)
+	k := c.againFast(planOfAllreduce, 0, sizeOf[T](), first(in), len(in), first(out), len(out))
+	if k == nil || !k.plan.commutes {
+		return nil
+	}
+	k.lay = nil
+	k.s.Reduction(reducer[T](op), k.plan.elem, true)
+	return k
+}
+
 func planAllreduce(k *call, send, recv Data, r reduction) *call {
 	if !k.given(send, recv) {
 		return k
@@ -90,7 +109,7 @@ func planAllreduce(k *call, send, recv Data, r reduction) *call {
 	again := false
 	if flat && room {
 		again = k.same(plan{
-			kind: planOfAllreduce, commutes: r.commutes, user: r.user(), t: recv.t,
+			kind: planOfAllreduce, commutes: r.commutes, elem: r.elem, user: r.user(), t: recv.t,
 			in: first(in), nin: len(in), out: first(out), nout: len(out),
 		})
 	} else {

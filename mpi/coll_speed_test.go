@@ -66,6 +66,7 @@ func collectives() map[string]func(c *mpi.Comm) error {
 		"Barrier":       func(c *mpi.Comm) error { return c.Barrier() },
 		"Bcast8":        func(c *mpi.Comm) error { return mpi.Bcast(c, one[c.Rank()], 0) },
 		"Allreduce8":    func(c *mpi.Comm) error { return mpi.Allreduce(c, nil, one[c.Rank()], mpi.Max) },
+		"Allreduce8to":  func(c *mpi.Comm) error { return mpi.Allreduce(c, one[c.Rank()], long[c.Rank()][:1], mpi.Max) },
 		"Iallreduce8":   func(c *mpi.Comm) error { return wait(mpi.Iallreduce(c, nil, one[c.Rank()], mpi.Max)) },
 		"Alltoall64":    func(c *mpi.Comm) error { return mpi.Alltoall(c, long[c.Rank()][:8], long[c.Rank()][8:16]) },
 		"Scan8":         func(c *mpi.Comm) error { return mpi.Scan(c, nil, one[c.Rank()], mpi.Max) },

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/test/sim"
 	"github.com/xwarp/xwarp/mpi"
@@ -166,6 +167,54 @@ func TestCollectives_againAndAgain(t *testing.T) {
 			other := mpi.Allreduce(c, nil, v[:1], mpi.Min)
 			if err := errors.Join(short, other, mpi.Scan(c, nil, v[:1], mpi.Max), c.Barrier()); err != nil {
 				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A call with the memory of the one before is that one only if all else is alike, too: the operation,
+// the elements, the root, and what is in place.
+func TestCollectives_memoryOfTheCallBefore(t *testing.T) {
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		c := p.World()
+		me := uint64(c.Rank())
+		in, out := make([]uint64, 4), make([]uint64, 4)
+		for round := range uint64(3) {
+			ops := []mpi.Op[uint64]{mpi.Sum[uint64], mpi.Max[uint64], mpi.Sum[uint64]}
+			for i, want := range []uint64{2*round + 3, round + 2, 2*round + 3} {
+				in[0] = round + me + 1
+				if err := mpi.Allreduce(c, in, out, ops[i]); err != nil || out[0] != want {
+					return fmt.Errorf("Allreduce %d: %d, want %d, %w", i, out[0], want, err)
+				}
+			}
+			small, sums := mem.ScalarsOf[uint8](mem.BytesOf(in)), mem.ScalarsOf[uint8](mem.BytesOf(out))
+			small[0], small[1] = 200, 0
+			if err := mpi.Allreduce(c, small, sums, mpi.Sum); err != nil || sums[0] != 144 || sums[1] != 0 {
+				return fmt.Errorf("Allreduce of bytes: %v, %w", sums, err)
+			}
+			for root := range 2 {
+				in[3] = me + 5
+				if err := mpi.Bcast(c, in, root); err != nil || in[3] != uint64(root)+5 {
+					return fmt.Errorf("Bcast from %d: %d, %w", root, in[3], err)
+				}
+			}
+			in[0], in[1], out[2*me] = me, 10+me, 20+me
+			err := mpi.Allgather(c, in[:2], out)
+			if err != nil || out[0] != 0 || out[1] != 10 || out[2] != 1 || out[3] != 11 {
+				return fmt.Errorf("Allgather: %v, %w", out, err)
+			}
+			out[2*me] = 20 + me
+			if err = mpi.Allgather(c, nil, out); err != nil || out[0] != 20 || out[2] != 21 {
+				return fmt.Errorf("Allgather in place: %v, %w", out, err)
+			}
+			halves, other := mem.BytesOf(in)[:6], mem.BytesOf(out)[:6]
+			if err = mpi.Alltoall(c, halves, other); err != nil {
+				return err
+			}
+			err = mpi.Alltoall(c, mem.ScalarsOf[uint16](halves), mem.ScalarsOf[uint16](other))
+			if mpi.ClassOf(err) != mpi.ErrCount {
+				return fmt.Errorf("three elements for two ranks: %w", err)
 			}
 		}
 		return nil

@@ -35,7 +35,7 @@ func Allgather(s *Schedule, t Team, mine, all []byte) {
 		AllgatherHosts(s, t, mine, all)
 		return
 	}
-	t = t.within(len(mine))
+	t = t.within(t.piece(len(mine)))
 	switch use = t.choose(ofAllgather, len(all)); {
 	case use == doubling && t.Size == powerBelow(t.Size):
 		AllgatherDoubling(s, t, mine, all)

@@ -31,7 +31,11 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 		AlltoallHosts(s, t, out, in)
 		return
 	}
-	t = t.within(len(out))
+	if each := len(out) / t.Size; t.Size == 2 {
+		t = t.within(t.piece(each))
+	} else {
+		t = t.within(len(out))
+	}
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:
 		AlltoallSlots(s, t, out, in)

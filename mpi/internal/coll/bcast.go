@@ -18,7 +18,7 @@ var bcastTable = table{
 		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: multiLeader},
 	},
-	near:      []rule{{upTo: 256 << 10, ranks: 3, use: slots}, {upTo: 32 << 10, use: slots}},
+	near:      []rule{{upTo: 256 << 10, ranks: 3, use: slots}, {upTo: 128 << 10, use: slots}},
 	nearHosts: []rule{{upTo: 1 << 20, use: hosts}},
 	has:       []algorithm{binomial, chain, scatter, slots},
 	onHosts:   []algorithm{hosts, multiLeader},

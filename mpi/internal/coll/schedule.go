@@ -30,7 +30,7 @@ const (
 
 	slotGive   // begin a collective through slots of up to peer bytes: when this member's is free, make a it
 	slotAwait  // wait for the slot of member peer of the host, or for all
-	slotReduce // b = the reduction of all slots
+	slotReduce // b = the reduction of all slots; a is what this member's has, or nothing
 	slotCopy   // copy the slot of member peer to b
 )
 

@@ -57,7 +57,7 @@ const (
 	ringMost   = 128 << 10 // and of one
 	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
 	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time
-	slotsAhead = 64        // collectives that a member may be ahead of another one: lines
+	slotsAhead = 16        // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
 	linesAt    = slotLine
@@ -209,9 +209,14 @@ const (
 	membersBelow
 )
 
-// Ready reports whether what is waited for is there.
+// Ready reports whether what is waited for is there. It does not look at what this member has written
+// itself: a core that reads a line takes it from the core that wrote it last, so that this one would
+// wait for it as for the lines of others.
 func (sl *Slots) Ready() bool {
 	for ; sl.member < sl.before; sl.member++ {
+		if sl.member == sl.me {
+			continue
+		}
 		if sl.free {
 			have := sl.sequence[sl.member].Load()
 			if have < sl.want {
@@ -253,8 +258,9 @@ func (sl *Slots) Sleep() bool {
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
 // that of AllreduceDoubling, ReduceScatterHalving, ScanDoubling or, with the member at its top,
-// ReduceBinomial.
-func (sl *Slots) reduce(op Op, v []byte, off, top int) {
+// ReduceBinomial. own is that part of this member's vector if it lies somewhere else than v, too:
+// see Ready.
+func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
 	p := len(sl.sequence)
 	n, folded, mirror := p, 0, 0 // mirror: bits of a number that are in reverse
 	switch top {
@@ -280,12 +286,12 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 		}
 		switch {
 		case member < folded:
-			copy(acc, sl.slot(2*member+1, off, len(v)))
-			op.Reduce(sl.slot(2*member, off, len(v)), acc)
+			copy(acc, sl.operand(2*member+1, own, off, len(v)))
+			op.Reduce(sl.operand(2*member, own, off, len(v)), acc)
 		case level == 0 && i < n-1: // it is only read
-			acc = sl.slot((member+folded+top)%p, off, len(v))
+			acc = sl.operand((member+folded+top)%p, own, off, len(v))
 		default:
-			copy(acc, sl.slot((member+folded+top)%p, off, len(v)))
+			copy(acc, sl.operand((member+folded+top)%p, own, off, len(v)))
 		}
 		for k := 0; i>>k != 0; k++ {
 			if i>>k&1 != 0 {
@@ -296,6 +302,14 @@ func (sl *Slots) reduce(op Op, v []byte, off, top int) {
 		}
 		done[level] = acc
 	}
+}
+
+// operand is slot for what is only read.
+func (sl *Slots) operand(member int, own []byte, off, n int) []byte {
+	if member == sl.me && own != nil {
+		return own
+	}
+	return sl.slot(member, off, n)
 }
 
 // What stands for no member at the top.
@@ -329,7 +343,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
-			sl.reduce(s.op, st.b, int(st.other), int(st.peer))
+			sl.reduce(s.op, st.b, st.a, int(st.other), int(st.peer))
 		}
 	case slotCopy:
 		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))

@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -263,5 +264,56 @@ func TestSlots_lengthsDiffer(t *testing.T) {
 				t.Errorf("%v bytes: member %d: %v, want %v", lengths, me, s.Err(), errDisagrees)
 			}
 		}
+	}
+}
+
+// Two members swap and reduce vectors of any length, in pieces where they are long.
+func TestSlots_two(t *testing.T) {
+	const most = ringMost / ringSlots
+	for _, n := range []int{8, lineMost, 64, most, most + 8, 2*most + 64, pairMost} {
+		share := slotted()
+		var sums, all, swapped, in, out [2][]byte
+		err := world(2, func(s *Schedule, t Team) {
+			t = share(t)
+			me := t.Me
+			s.Reduction(xor{}, 4, true)
+			sums[me], all[me], swapped[me] = words(n), words(2*n), words(2*n)
+			in[me], out[me] = filled(n, me), filled(2*n, 10+me)
+			AllreduceSlots(s, t, in[me], sums[me])
+			Allgather(s, t, in[me], all[me])
+			Alltoall(s, t, out[me], swapped[me])
+			AllreduceSlots(s, t, sums[me], sums[me])
+		}, func(me int) error { return nil }, func(me int) error {
+			zero := make([]byte, n) // of the same vector twice
+			both := append(filled(n, 0), filled(n, 1)...)
+			parts := append(filled(2*n, 10)[me*n:(me+1)*n], filled(2*n, 11)[me*n:(me+1)*n]...)
+			return errors.Join(same(sums[me], zero), same(all[me], both), same(swapped[me], parts))
+		})
+		if err != nil {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// A member reduces its own vector from where it lies, and does not wait for its own slot: another core
+// may have both lines.
+func TestSlots_ownIsNotRead(t *testing.T) {
+	memory := words(SlotsSize(2))
+	var all [2]*Slots
+	for me := range all {
+		all[me] = NewSlots(memory, me, 2, nobody{})
+		all[me].begin(8)
+		all[me].give(filled(8, me))
+	}
+	v, want := words(8), filled(8, 0)
+	xor{}.Reduce(filled(8, 1), want)
+	sl := all[1]
+	clear(sl.slot(1, 0, 8))
+	sl.stampOf(1).Store(0)
+	if sl.await(everyMember); !sl.Ready() {
+		t.Error("it waits for itself")
+	}
+	if sl.reduce(xor{}, v, filled(8, 1), 0, inDoubling); !bytes.Equal(v, want) {
+		t.Errorf("%x, want %x", v, want)
 	}
 }

@@ -48,11 +48,12 @@ const (
 )
 
 // rule is a row of a selection table: the algorithm for vectors up to a size, on a
-// number of ranks from ranks on. The first row that fits is taken; the last one
+// number of ranks from ranks on, up to most. The first row that fits is taken; the last one
 // fits all.
 type rule struct {
 	upTo  int // bytes, or 0 for any size
 	ranks int
+	most  int // 0 for any number
 	use   algorithm
 }
 
@@ -119,7 +120,7 @@ func (t Team) chooseFlat(c collective, bytes int) algorithm {
 // firstFit returns what the first row that fits says.
 func firstFit(rows []rule, bytes, ranks int) (use algorithm, ok bool) {
 	for _, r := range rows {
-		if (r.upTo == 0 || bytes <= r.upTo) && ranks >= r.ranks {
+		if (r.upTo == 0 || bytes <= r.upTo) && ranks >= r.ranks && (r.most == 0 || ranks <= r.most) {
 			return r.use, true
 		}
 	}

@@ -57,13 +57,13 @@ func (d *driver) spinBeside(m Shared) bool {
 		d.hits = 0
 		return false
 	}
-	for range d.spins {
+	for i := range d.spins {
 		if m.Ready() {
 			d.spins = d.maxSpins
 			d.hits++
 			return true
 		}
-		if d.look() {
+		if i%4 == 3 && d.look() {
 			d.spins = d.maxSpins
 			d.hits++
 			return true
