@@ -61,7 +61,7 @@ const (
 // laws is the legality table: ibv_post_send(3), with what datagram iWARP adds
 // and takes away.
 var laws = [opcodeCount]law{
-	OpSend:              {on: onRD | onUD | onRC, flags: Signaled | Inline | Solicited | Fence | Bulk | BulkNext},
+	OpSend:              {on: onRD | onUD | onRC, flags: Signaled | Inline | Solicited | Fence | Bulk | BulkNext | More},
 	OpSendWithInv:       {on: onRD | onRC, why: whyInv, flags: Signaled | Inline | Solicited | Fence, inv: true},
 	OpSendWithImm:       {why: whyNoSendImm},
 	OpRDMAWrite:         {on: onRD | onRC, why: whyOneSided, flags: Signaled | Inline | Fence, rkey: true},
@@ -130,8 +130,8 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "Numbered is for RDMA_WRITE_RECORD on UD: elsewhere nothing is written twice"
 	case bad&(Bulk|BulkNext) != 0:
 		why = "Bulk and BulkNext are for SEND and RDMA_WRITE_RECORD on UD: RD chooses the way itself, and RC has one"
-	case bad != 0:
-		why = "there is no such flag"
+	case bad&More != 0:
+		why = "More is for SEND, which waits for the next one"
 	case l.sgl == noSGL && wr.NumSGE != 0:
 		why = "it moves no data: NumSGE must be 0"
 	case l.sgl != noSGL && wr.uncounted():

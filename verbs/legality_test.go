@@ -8,12 +8,12 @@ import (
 
 // expected is the table of ibv_post_send(3), written out: opcodes down, types
 // across, and the flags that each takes (s Signaled, i Inline, o Solicited,
-// f Fence, n Numbered, b Bulk and BulkNext). A dash means that the opcode cannot be posted. Where it differs
+// f Fence, n Numbered, b Bulk and BulkNext, m More). A dash means that the opcode cannot be posted. Where it differs
 // from the manual: SEND_WITH_IMM (iWARP has none), atomic SWAP and Write-Record
 // (the manual has none), LOCAL_INV and BIND_MW on UD (a window can be reached
 // by Write-Record).
 const expected = `
-SEND                  RD:siof  UD:siob RC:siof
+SEND                  RD:siofm UD:siobm RC:siofm
 SEND_WITH_INV         RD:siof  UD:-    RC:siof
 SEND_WITH_IMM         RD:-     UD:-    RC:-
 RDMA_WRITE            RD:sif   UD:-    RC:sif
@@ -27,7 +27,7 @@ LOCAL_INV             RD:sf    UD:s    RC:sf
 BIND_MW               RD:sf    UD:s    RC:sf
 `
 
-var flagLetters = map[rune]SendFlags{'s': Signaled, 'i': Inline, 'o': Solicited, 'f': Fence, 'n': Numbered, 'b': Bulk | BulkNext}
+var flagLetters = map[rune]SendFlags{'s': Signaled, 'i': Inline, 'o': Solicited, 'f': Fence, 'n': Numbered, 'b': Bulk | BulkNext, 'm': More}
 
 // parseExpected returns the flags that each opcode takes on each type; opcodes
 // that cannot be posted are not in it.
@@ -116,7 +116,7 @@ func TestLegality_details(t *testing.T) {
 		{"solicited Write", OpRDMAWrite, RD, func(w *SendWR) { w.Flags = Solicited }, "Solicited is for"},
 		{"fence on UD", OpSend, UD, func(w *SendWR) { w.Flags = Fence }, "of which UD has none"},
 		{"bulk on RD", OpSend, RD, func(w *SendWR) { w.Flags = Bulk }, "chooses the way itself"},
-		{"unknown flag", OpSend, RD, func(w *SendWR) { w.Flags = 1 << 7 }, "no such flag"},
+		{"more behind a Read", OpRDMARead, RD, func(w *SendWR) { w.Flags = More }, "More is for SEND"},
 		{"Read without key", OpRDMARead, RD, func(w *SendWR) { w.RKey = 0 }, "RKey is missing"},
 		{"Write without key", OpRDMAWrite, RD, func(w *SendWR) { w.RKey = 0 }, "RKey is missing"},
 		{"inline Write without key", OpRDMAWrite, RD, func(w *SendWR) { w.Flags, w.InlineData, w.RKey = Inline, make([]byte, 1), 0 }, "RKey is missing"},

@@ -10,12 +10,15 @@ import (
 	"github.com/xwarp/xwarp/iwarp/rdmap"
 )
 
+// AtOnce is how many datagrams go out with one doorbell.
+const AtOnce = llp.Quota
+
 // PostSend posts a send request (ibv_post_send(3)). It returns ErrQueueFull
 // when the send or completion queue has no room, and another error when the
 // request itself is wrong; then nothing was posted.
 //
-// The first request after a step of the engine goes out at once; those that
-// follow share frames and go out with the next step.
+// The first request after a step of the engine goes out at once, on RD up to AtOnce
+// datagrams of it; those that follow share frames and go out with the next step.
 func (q *QP) PostSend(wr *SendWR) error {
 	if q.closed {
 		return ErrClosed

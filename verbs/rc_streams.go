@@ -40,17 +40,23 @@ type streamLooks struct {
 	on       bool      // else they are looked at in every step
 	skipped  bool      // there were steps since the last look
 	expected int       // what is to come over them, or to be taken by them
+	vain     uint      // looks in a row that found nothing
 	next     mono.Time // look, while steps are made
 	sleep    mono.Time // look, if none are made
 }
 
-// lookAfter is how long streams are not looked at, at most, while steps are made.
-const lookAfter = 20 * mono.Microsecond
+// lookAfter is how long streams are not looked at, at most, while steps are made: after
+// vainLooks looks in a row that found nothing twice as long, and so on to lookDoubled times.
+const (
+	lookAfter   = 20 * mono.Microsecond
+	vainLooks   = 16
+	lookDoubled = 3
+)
 
 // Expect tells that n more things than before are to come over connections, or are to be
 // taken by them; n may be negative, or 0. From the first call on, streams of the context are
-// looked at in each step while something is expected, and otherwise every 20 us: a look
-// costs datagrams a system call.
+// looked at in each step while something is expected, and otherwise every 20 us, or every
+// 160 us where that is in vain: a look costs datagrams a system call.
 func (ch *CMChannel) Expect(n int) {
 	s := &ch.ctx.streams
 	s.rarely.on = true
@@ -62,13 +68,16 @@ func (ch *CMChannel) Expect(n int) {
 func (ch *CMChannel) Looks() uint32 { return ch.ctx.streams.step }
 
 // hurry has streams looked at in the next step.
-func (s *streams) hurry() { s.rarely.next, s.rarely.sleep = 0, 0 }
+func (s *streams) hurry() { s.rarely.next, s.rarely.sleep, s.rarely.vain = 0, 0, 0 }
 
-// looked decides, after a look at now, when the next one is.
-func (s *streams) looked(c *Context, now mono.Time) {
+// looked decides, after a look at now that found so much work, when the next one is.
+func (s *streams) looked(c *Context, now mono.Time, work int) {
 	l := &s.rarely
+	if l.vain++; work > 0 {
+		l.vain = 0
+	}
 	l.skipped, l.sleep = false, s.eachDeadline(c)
-	l.next = min(l.sleep, now.Add(lookAfter))
+	l.next = min(l.sleep, now.Add(lookAfter<<min(l.vain/vainLooks, lookDoubled)))
 	if l.expected > 0 || len(s.lines) > 0 {
 		l.next = 0
 	}
@@ -128,7 +137,7 @@ func (c *Context) pollStreams(now mono.Time) (work int) {
 	c.cfg.Streams.Flush()
 	s.transmitted = false
 	if s.rarely.on {
-		s.looked(c, now)
+		s.looked(c, now, work)
 	}
 	return work
 }

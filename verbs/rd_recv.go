@@ -85,7 +85,7 @@ const rnrTimeout = 200 * mono.Microsecond
 func (c *datagrams) receive(now mono.Time) (work int) {
 	in := &c.in
 	if !in.active {
-		if work = c.ep.Recv(now); work == 0 {
+		if work = c.ep.Recv(now, c.ctx.cfg.Engine.Parked()); work == 0 {
 			return 0
 		}
 		in.active = true

@@ -15,7 +15,7 @@ import (
 func (q *rdQP) sendFast(wr *SendWR) bool {
 	ah, ctx := wr.AH, q.ctx
 	c := &ah.conn
-	if ctx.transmitted || c.requests.cur != none || c.answers.cur != none || wr.Flags&(Fence|Solicited) != 0 {
+	if ctx.transmitted || c.requests.cur != none || c.answers.cur != none || wr.Flags&(Fence|Solicited|More) != 0 {
 		return false
 	}
 	if q.state != StateRTS || ah.peer.Closed() || !ah.peer.Open() || !ah.peer.Snd.CanPush(1) {

@@ -306,3 +306,47 @@ func TestErrors_sayWhatToDo(t *testing.T) {
 		must(t, post(func(*verbs.SendWR) {}))
 	}
 }
+
+// All datagrams of a Send leave before a step; those of one with More leave with the next one,
+// or with a step.
+func TestRD_leavesAtOnce(t *testing.T) {
+	a, b := newPair(t, 1500, 1<<16)
+	sent := func() uint64 {
+		s, _ := a.ctx.Stats()
+		return s.TxDatagrams - s.TxHellos - s.TxAcks
+	}
+	send := func(n int, flags verbs.SendFlags) {
+		t.Helper()
+		must(t, a.qp.PostSend(&verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Signaled | flags, NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{a.mr.SGE(0, n)}, AH: a.ah}))
+	}
+	for range 8 {
+		b.recv(t, 0, 1<<15)
+	}
+	send(8, 0) // which opens the association, and brings the credit of the receives
+	wait(a, b, b.rcq)
+	wait(a, b, a.scq)
+	for _, c := range []struct {
+		name  string
+		sends func()
+		leave uint64 // before a step
+	}{
+		{"4 KiB", func() { send(4096, 0) }, 3},
+		{"what follows it", func() { send(8<<10, 0); send(8<<10, 0) }, 6},
+		{"More", func() { send(4096, verbs.More) }, 0},
+		{"a Send behind one with More", func() { send(4096, verbs.More); send(4096, 0) }, 6},
+	} {
+		before := sent()
+		c.sends()
+		if n := sent() - before; n != c.leave {
+			t.Errorf("%s: %d datagrams leave before a step, want %d", c.name, n, c.leave)
+		}
+		for range 100 {
+			a.ctx.Engine().Step()
+			b.ctx.Engine().Step()
+		}
+	}
+	var wcs [16]verbs.WC
+	if n := b.rcq.Poll(wcs[:]); n != 6 {
+		t.Errorf("%d messages have arrived, want 6", n)
+	}
+}

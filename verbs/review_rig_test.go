@@ -144,7 +144,7 @@ func (l *liar) move() {
 	l.ep.Flush()
 	l.x.step()
 	l.x.step()
-	l.ep.Recv(l.x.clock.now)
+	l.ep.Recv(l.x.clock.now, false)
 	var h dgram.Header
 	for p, r := l.ep.Next(&h); r != nil; p, r = l.ep.Next(&h) {
 		_ = p

@@ -69,6 +69,7 @@ type Engine struct {
 	worked  mono.Time // when a step last did something, or the present wait began
 	waiting bool      // the next step follows a Park
 	slept   bool      // in which time has passed
+	parked  bool      // a wait in the kernel has begun since the last step
 	stale   uint8     // steps since the clock was read
 
 	nudged    atomic.Bool
@@ -154,6 +155,10 @@ func (e *Engine) LastStep() mono.Time { return e.now }
 // Worked returns when a step last did something, or the present wait began.
 func (e *Engine) Worked() mono.Time { return e.worked }
 
+// Parked reports whether the present step follows a wait in the kernel: it may be for what
+// ended that.
+func (e *Engine) Parked() bool { return e.parked }
+
 // Clock returns the clock that the engine runs on.
 func (e *Engine) Clock() mono.Clock { return e.clock }
 
@@ -204,7 +209,7 @@ func (e *Engine) Step() int {
 	if work > 0 || !e.waiting { // what the caller computed before is no idle time
 		e.worked = e.now
 	}
-	e.waiting = false
+	e.waiting, e.parked = false, false
 	e.stale++
 	e.guard.Leave()
 	return work
@@ -234,6 +239,7 @@ func (e *Engine) Park() {
 	if e.sleepHook != nil {
 		e.sleepHook.Sleep()
 	}
+	e.parked = true
 	e.slept = e.parker.Park(e.NextDeadline(), e.now.Sub(e.worked))
 	if e.sleepHook != nil {
 		e.sleepHook.Wake()

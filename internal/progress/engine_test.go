@@ -180,3 +180,26 @@ func TestPark_tellsOfSleep(t *testing.T) {
 		t.Errorf("%+v, worked at %v, last step at %v", *s, e.Worked(), e.LastStep())
 	}
 }
+
+// A step that follows a wait in the kernel is told apart from those of a spinning wait.
+func TestParked(t *testing.T) {
+	n := &napping{spin: 10}
+	n.now = 100
+	e := New(n, n)
+	e.Step()
+	e.Park()
+	if e.Parked() {
+		t.Error("parked while it spins")
+	}
+	n.now += 50
+	for range clockEvery {
+		e.Step()
+		if e.Parked() {
+			t.Error("parked behind a step")
+		}
+		e.Park()
+	}
+	if !e.Parked() {
+		t.Error("not parked behind a wait")
+	}
+}

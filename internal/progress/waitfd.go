@@ -96,6 +96,7 @@ func (w *WaitFD) Set(there bool) { w.signal.Set(there) }
 func (w *WaitFD) FD() int {
 	// It was opened by NewWaitFD; there is no other error.
 	_, _ = w.engine.parker.(Pollable).FD(w.engine.NextDeadline())
+	w.engine.parked = true
 	return int(w.outer)
 }
 

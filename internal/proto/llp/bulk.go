@@ -3,7 +3,6 @@ package llp
 import (
 	"net/netip"
 
-	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/base/serial"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/proto/arq"
@@ -33,12 +32,11 @@ type bulk struct {
 
 // A look at the second path is a system call, so it is looked at when there is
 // reason to: for looksAfter idle Recvs after a datagram that says so, and by the next
-// idle one after sleepLeast without a Recv, for a sleeping engine is woken by either. Of all
+// idle one after a wait in the kernel, which either ends. Of all
 // others one in idleLook does. firstMost batches come by the first path at most before the
 // second is asked.
 const (
 	looksAfter = 64
-	sleepLeast = 10 * mono.Microsecond
 	idleLook   = 4096
 	firstMost  = 8
 )
@@ -93,11 +91,10 @@ func (b *bulk) close() error {
 func (b *bulk) room() bool { return b.dg.TxRoom() > len(b.tx.Pkts) }
 
 // recvOther fills the batch from the second path if the first had none: n datagrams came
-// there. Those come before, for a sender on both began there. away is the time since the
-// last Recv.
-func (b *bulk) recvOther(n int, away mono.Duration) int {
+// there. Those come before, for a sender on both began there. woken is that of Recv.
+func (b *bulk) recvOther(n int, woken bool) int {
 	b.lent = false
-	if away >= sleepLeast {
+	if woken {
 		b.looks = max(b.looks, 1)
 	}
 	if n > 0 {

@@ -401,7 +401,7 @@ func TestBulk_looksAfterSleep(t *testing.T) {
 	a.put(p, 8000, 8)
 	a.ep.Flush()
 	got := len(b.got[b.peer(a)])
-	r.now = r.now.Add(ms)
+	b.woken = true
 	b.step()
 	if n := len(b.got[b.peer(a)]) - got; n != 1 {
 		t.Errorf("%d ULPDUs are taken in after a sleep, want 1", n)

@@ -174,16 +174,16 @@ func (e *Endpoint) SetReliable(on bool) {
 }
 
 // Recv takes in a batch of datagrams and returns how many. Walk them with
-// Next; call Release after the last.
-func (e *Endpoint) Recv(now mono.Time) int {
-	away := now.Sub(e.now)
+// Next; call Release after the last. woken tells that the caller has waited in the kernel since
+// the last Recv, for all that Datagram and the second path have.
+func (e *Endpoint) Recv(now mono.Time, woken bool) int {
 	e.rxPos, e.now = 0, now
 	n := 0
 	if e.bulk.firstInRow < firstMost { // always, where there is no second path
 		n = e.dg.Recv(e.rx)
 	}
 	if e.bulk.dg != nil {
-		n = e.bulk.recvOther(n, away)
+		n = e.bulk.recvOther(n, woken)
 	}
 	e.Stats.RxDatagrams += uint64(n)
 	return n

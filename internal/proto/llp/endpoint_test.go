@@ -184,7 +184,7 @@ func exchange(a, b *side, p *Peer, h *dgram.Header) {
 	a.ep.Commit(now, p, 63, true)
 	a.ep.Flush()
 	for _, s := range []*side{b, a} {
-		for s.ep.Recv(now) > 0 {
+		for s.ep.Recv(now, false) > 0 {
 			for p, rd := s.ep.Next(h); rd != nil; p, rd = s.ep.Next(h) {
 				s.ep.OnAck(&p.Assoc, h.Ack, h.Window, h.Held, nil)
 				if h.Count > 0 {

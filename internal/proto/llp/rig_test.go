@@ -47,6 +47,8 @@ type side struct {
 	addr netip.AddrPort
 	got  map[*Peer][]uint64 // ULPDUs taken, in order of arrival
 	news []News
+
+	woken bool // of Recv
 }
 
 func newRig(t testing.TB) *rig {
@@ -136,7 +138,7 @@ func (s *side) peer(o *side) *Peer {
 func (s *side) step() {
 	e, now := s.ep, s.rig.now
 	var h dgram.Header
-	for e.Recv(now) > 0 {
+	for e.Recv(now, s.woken) > 0 {
 		for p, rd := e.Next(&h); rd != nil; p, rd = e.Next(&h) {
 			if p == nil {
 				continue

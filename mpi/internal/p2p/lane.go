@@ -23,7 +23,8 @@ import (
 const (
 	laneMost    = 64 << 10 // bytes of the longest message
 	laneLeast   = 3 << 10  // a message of several datagrams goes so only if it is longer
-	laneAlone   = 6        // and if it has more datagrams than so many, or is not alone
+	laneAlone   = 6        // and if it has more datagrams than so many, and more bytes
+	laneAlways  = 16 << 10 // than so many, or is not alone
 	laneBuffers = 32       // send buffers, of all peers
 )
 
@@ -95,7 +96,7 @@ func (ls *lanes) create() error {
 		ls.free = append(ls.free, i)
 	}
 	ls.wr = verbs.SendWR{WRID: wrWord, Opcode: verbs.OpSend, NumSGE: 1}
-	ls.least, ls.alone, ls.most = least, laneAlone*seg, most
+	ls.least, ls.alone, ls.most = least, max(laneAlone*seg, laneAlways), most
 	return nil
 }
 
@@ -412,7 +413,7 @@ func (ls *lanes) postAgain(r *Request, p *peer) bool {
 		s := &ln.out[ln.had%laneBuffers]
 		for b := ls.ep.net.linked.get(s.slot, headerLen+int(s.n))[headerLen+r.written:]; len(b) > 0; {
 			n := min(len(b), max(int(p.eagerTop), ep.net.inlineMax))
-			if !ep.out.piece(p, h.pack(), view{buf: b}, n) {
+			if !ep.out.piece(p, h.pack(), view{buf: b}, n, 0) {
 				return false
 			}
 			r.written += uint64(n)

@@ -238,7 +238,7 @@ func (nw *network) eager(p *peer, h front, v view, how sending) bool {
 		return true
 	}
 	if n > nw.inlineMax {
-		return nw.sendBuffer(p, h, v, n)
+		return nw.sendBuffer(p, h, v, n, 0)
 	}
 	h.put(nw.head[:])
 	v.copyTo(nw.head[headerLen : headerLen+n])
@@ -257,8 +257,9 @@ func (nw *network) sendInline(p *peer, b []byte, r *Request) bool {
 	return nw.postFor(p, wr, r)
 }
 
-// sendBuffer posts a header and n bytes of a message in one Send from a send buffer.
-func (nw *network) sendBuffer(p *peer, h front, v view, n int) bool {
+// sendBuffer posts a header and n bytes of a message in one Send from a send buffer. more is
+// verbs.More where the next such Send to p follows at once, else 0.
+func (nw *network) sendBuffer(p *peer, h front, v view, n int, more verbs.SendFlags) bool {
 	slot, ok := nw.take()
 	if !ok {
 		return false
@@ -267,6 +268,7 @@ func (nw *network) sendBuffer(p *peer, h front, v view, n int) bool {
 	b := nw.tx.get(slot, n)
 	h.put(b)
 	v.copyTo(b[headerLen:])
+	nw.long.Flags = verbs.Signaled | more
 	return nw.postLong(p, &nw.long, slot, n)
 }
 
@@ -277,8 +279,8 @@ func (nw *network) postLong(p *peer, wr *verbs.SendWR, slot int32, n int) bool {
 		nw.give(slot)
 		return false
 	}
-	if n > nw.maxSeg {
-		nw.posts = burstMax + 1 // only its first datagram has left: the rest needs a step
+	if n > nw.maxSeg && (nw.posts > 1 || nw.rel != nil || n > verbs.AtOnce*nw.maxSeg) {
+		nw.posts = burstMax + 1 // not all of it has left: the rest needs a step
 	}
 	return true
 }

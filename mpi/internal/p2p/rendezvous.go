@@ -304,7 +304,7 @@ func (rv *rendezvous) postPiece(r *Request, p *peer, left int) int {
 	ep := rv.ep
 	h := header{kind: kindData, source: ep.rank, id: r.grant.request}
 	n := min(left, max(int(p.eagerTop), ep.net.inlineMax))
-	if !ep.out.piece(p, h.pack(), r.data.view(), n) {
+	if !ep.out.piece(p, h.pack(), r.data.view(), n, 0) {
 		return 0
 	}
 	return n

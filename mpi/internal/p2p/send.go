@@ -164,12 +164,13 @@ func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) 
 	return ok
 }
 
-// piece sends a header and n bytes of a message behind it. false means no room.
-func (s *sender) piece(p *peer, h front, v view, n int) bool {
+// piece sends a header and n bytes of a message behind it; see network.sendBuffer for more.
+// false means no room.
+func (s *sender) piece(p *peer, h front, v view, n int, more verbs.SendFlags) bool {
 	if p.channel != nil {
 		return s.ep.near.put(p, h, v, n)
 	}
-	return s.ep.net.sendBuffer(p, h, v, n)
+	return s.ep.net.sendBuffer(p, h, v, n, more)
 }
 
 // word sends the first n bytes of s.head. r hears when they have arrived, unless they are

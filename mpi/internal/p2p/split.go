@@ -1,6 +1,9 @@
 package p2p
 
-import "github.com/xwarp/xwarp/mpi/internal/match"
+import (
+	"github.com/xwarp/xwarp/mpi/internal/match"
+	"github.com/xwarp/xwarp/verbs"
+)
 
 // A message that is not much longer than the eager limit goes to a peer that little is
 // under way to without asking, too, in pieces that fit the eager buffers: up to
@@ -55,8 +58,11 @@ func (pc *pieces) post(r *Request, p *peer) bool {
 			env := r.entry.Envelope
 			h = header{kind: kindHead, context: env.Context, source: ep.rank, tag: env.Tag, id: uint32(r.total)}
 		}
-		n := int(min(r.total-r.written, uint64(p.eagerTop)))
-		if !ep.out.piece(p, h.pack(), r.data.view(), n) {
+		n, more := int(r.total-r.written), verbs.SendFlags(0)
+		if n > int(p.eagerTop) {
+			n, more = int(p.eagerTop), verbs.More
+		}
+		if !ep.out.piece(p, h.pack(), r.data.view(), n, more) {
 			return false
 		}
 		if p.answered = false; r.written == 0 {
