@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 
 	"github.com/xwarp/xwarp/bench"
 )
@@ -23,7 +22,7 @@ type Job struct {
 	orders     io.WriteCloser
 	answers    *bufio.Reader
 	complaints *bench.Tail
-	signal     func(unix.Signal) error // to its processes: none runs between orders; nil for ours, which sleep
+	signal     func(syscall.Signal) error // to its processes: none runs between orders; nil for ours, which sleep
 	end        func() error
 }
 
@@ -52,10 +51,10 @@ func (j *Job) begin() error {
 // Run runs a burst on all ranks. After an error the job can only be closed.
 func (j *Job) Run(o Order) (_ bench.Point, err error) {
 	if j.signal != nil {
-		if err := j.signal(unix.SIGCONT); err != nil {
+		if err := j.signal(syscall.SIGCONT); err != nil {
 			return bench.Point{}, j.failure("do not go on", err)
 		}
-		defer func() { err = errors.Join(err, j.signal(unix.SIGSTOP)) }()
+		defer func() { err = errors.Join(err, j.signal(syscall.SIGSTOP)) }()
 	}
 	if _, err := io.WriteString(j.orders, o.line()); err != nil {
 		return bench.Point{}, j.failure("ended", err)

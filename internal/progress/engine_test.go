@@ -183,7 +183,7 @@ func TestPark_tellsOfSleep(t *testing.T) {
 
 // A step that follows a wait in the kernel is told apart from those of a spinning wait.
 func TestParked(t *testing.T) {
-	n := &napping{spin: 10}
+	n := &pausing{spin: 10}
 	n.now = 100
 	e := New(n, n)
 	e.Step()

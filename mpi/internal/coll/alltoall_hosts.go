@@ -21,7 +21,7 @@ func AlltoallHosts(s *Schedule, t Team, out, in []byte) {
 	}
 	far := s.Temp((t.Size - local.Size) * local.Size * each) // by rank there, and then by rank here
 	if top.Me >= 0 {
-		s.exchangeHosts(t.Hosts, local, top, out, far)
+		exchangeHosts(s, t.Hosts, local, top, out, far)
 	}
 	bcastNear(s, local, far, first)
 	for h, ranks := range t.Hosts.ranks {
@@ -37,7 +37,7 @@ func AlltoallHosts(s *Schedule, t Team, out, in []byte) {
 
 // exchangeHosts sends what the ranks of this host have in their slots to the leaders of others, by rank here and then
 // by rank there, and receives the same in far.
-func (s *Schedule) exchangeHosts(h *Hosts, local, top Team, out, far []byte) {
+func exchangeHosts(s *Schedule, h *Hosts, local, top Team, out, far []byte) {
 	each := len(out) / len(h.of)
 	mine := s.Temp(len(far))
 	for to, ranks := range h.ranks {
