@@ -269,7 +269,9 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			o := orders[k]
 			if round < 0 {
 				o = t.first(size)
-				o.Warmup = max(o.Warmup, t.cold(size))
+			}
+			if first := round < 0; first != t.Where.Crowded && round <= 0 {
+				o.Warmup = max(o.Warmup, t.cold(size)) // of ranks without processors when it is known what a call takes
 			}
 			began := mono.Real{}.Now()
 			p, err := c.run(t, o)
@@ -280,7 +282,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			switch {
 			case round >= 0:
 				points[k] = append(points[k], p)
-			case p.Lat != nil && (p.Lat.Avg > length.Seconds()*1e6 || t.Where.Crowded && each > length/2):
+			case p.Lat != nil && (p.Lat.Avg > length.Seconds()*1e6 || t.Where.Crowded && each > 2*length):
 				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
 			default:
 				orders[k] = t.burst(size, p, length)
@@ -330,10 +332,7 @@ func (t Table) cold(size int) int {
 		return 0
 	}
 	n := 100
-	switch {
-	case t.Where.Crowded: // ranks without processors are not waited for
-		n = 2
-	case size > osuLarge:
+	if size > osuLarge || t.Where.Crowded { // ranks without processors are not waited for
 		n = 10
 	}
 	if t.Where.Hosts == 2 && !t.Where.Crowded && min(t.Where.MTU, size) >= page {
