@@ -14,9 +14,9 @@ import (
 // algorithms are those of the collectives that are measured, as mpi.EnvColl knows
 // them: of all, further ones where hosts have several ranks, and on one host.
 var algorithms = map[string]struct{ all, hosts, near []string }{
-	"allgather": {[]string{"doubling", "bruck", "ring", "linear"}, []string{"multileader"}, []string{"slots"}},
+	"allgather": {[]string{"doubling", "bruck", "ring", "linear"}, []string{"hosts", "multileader"}, []string{"slots"}},
 	"allreduce": {[]string{"doubling", "rabenseifner", "ring", "linear"}, []string{"hosts", "multileader"}, []string{"slots"}},
-	"alltoall":  {all: []string{"bruck", "linear", "pairwise"}},
+	"alltoall":  {all: []string{"bruck", "linear", "pairwise"}, hosts: []string{"hosts"}},
 	"bcast":     {[]string{"binomial", "scatter", "chain"}, []string{"hosts", "multileader"}, []string{"slots"}},
 	"reduce":    {[]string{"binomial", "rabenseifner"}, []string{"hosts"}, []string{"slots"}},
 }
