@@ -48,7 +48,7 @@ func (p *Proc) alloc(n int) ([]byte, error) {
 }
 
 // allocShared returns n zeroed bytes that the ghost of this rank sends from. Nil: it cannot, or has nothing
-// to send from there, for messages that are so short go at once, and who is on this host copies them by himself.
+// to send from there, for messages that are so short go at once, and a rank on this host copies them itself.
 func (p *Proc) allocShared(n int) []byte {
 	if p.ghosts == nil || p.async.Async == AsyncOff || !slices.ContainsFunc(p.hosts, func(host int) bool { return host != p.hosts[p.rank] }) {
 		return nil

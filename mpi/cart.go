@@ -383,7 +383,7 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 	return coordsOf(t.dims, rank), nil
 }
 
-// CartShift returns from whom this rank receives and to whom it sends when all
+// CartShift returns which rank this one receives from and which it sends to when all
 // shift something by disp along a dimension (MPI_Cart_shift). Over an edge there
 // is ProcNull.
 func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
@@ -405,7 +405,7 @@ func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 
 // CartSub cuts the grid into grids of the dimensions that remain
 // (MPI_Cart_sub). When none do, rank 0 gets a grid without dimensions, and the others
-// nil: the standard does not say who does, and so it is with MPICH.
+// nil: the standard does not say which does, and so it is with MPICH.
 func (c *Comm) CartSub(remain ...bool) (*Comm, error) {
 	const op = "Comm.CartSub"
 	t, err := c.grid(op)

@@ -64,7 +64,7 @@ func (k *call) run() error {
 	return err
 }
 
-// watched begins the call for whoever watches the process.
+// watched begins the call for what watches the process.
 func (k *call) watched() *Call {
 	if k.c == nil || k.c.p.watch == nil {
 		return nil

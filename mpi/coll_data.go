@@ -124,8 +124,8 @@ func (k *call) blocksOf(p int, d Data, counts, displs []int) []Data {
 	return list
 }
 
-// disjoint refuses a send buffer that shares memory with the receive buffer, of which
-// nobody can say what it holds when it is sent (MPI 4.1, section 2.3). Of elements that
+// disjoint refuses a send buffer that shares memory with the receive buffer, for it is
+// not determined what it holds when it is sent (MPI 4.1, section 2.3). Of elements that
 // do not lie side by side it cannot be told: those of one matrix may well be in both.
 func (k *call) disjoint(send, recv Data) bool {
 	out, flat := send.flat()

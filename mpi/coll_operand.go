@@ -157,7 +157,7 @@ func (k *call) length(d Data) int {
 }
 
 // slots returns the memory of d if it can be used as slots: what is between pairs
-// belongs to nobody, but what is between other elements is the program's.
+// has no owner, but what is between other elements is the program's.
 func (k *call) slots(d *Data) ([]byte, bool) {
 	if d.t != k.lay || d.t.Kind() == dtype.Derived || d.count < 0 || uint(d.origin) > uint(len(d.mem)) {
 		return nil, false

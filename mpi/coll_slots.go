@@ -56,7 +56,7 @@ func (t *collective) together() bool {
 func (t *collective) share(op string) {
 	c, sl := t.c, &t.slots
 	members := c.neighbours()
-	here := 0 // algorithms go by who is on this host: all of those have slots, or nobody has
+	here := 0 // algorithms go by which ranks are on this host: all of those have slots, or none has
 	for r := range c.size {
 		if c.p.hosts[c.at(r)] == c.p.hosts[c.p.rank] {
 			here++

@@ -131,7 +131,7 @@ func (c *Comm) from(world int32) int {
 	return int(c.index[world])
 }
 
-// sendOK reports whether dest and tag name somebody to send to. It is false
+// sendOK reports whether dest and tag name a rank to send to. It is false
 // for ProcNull too.
 func (c *Comm) sendOK(dest, tag int) bool {
 	return c != nil && uint(dest) < uint(c.size) && uint(tag) <= MaxTag && !c.freed
@@ -186,7 +186,7 @@ func (c *Comm) checkRecv(op string, source, tag int) error {
 	return nil
 }
 
-// recvOK reports whether source and tag name somebody to receive from. It is
+// recvOK reports whether source and tag name a rank to receive from. It is
 // false for ProcNull too.
 func (c *Comm) recvOK(source, tag int) bool {
 	return c != nil && (uint(source) < uint(c.size) || source == AnySource && !c.noAny.source) &&

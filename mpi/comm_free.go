@@ -126,7 +126,7 @@ func (c *Comm) part(f *farewell, k *call) {
 }
 
 // underWay returns what was started on c and has not come to its end, whether or not
-// anybody will wait for it. It is called inside.
+// the program will wait for it. It is called inside.
 func (c *Comm) underWay() (rest []Request) {
 	for x := c; x != nil; x = x.within {
 		for _, r := range c.ep.Inside().UnderWay(x.context) {
@@ -158,7 +158,7 @@ func (r *Request) ended() bool {
 // under way on it has come to its end, and there are no persistent operations on it any
 // more. Then its context can be used again. That suffices: what is under way on other
 // ranks is none of ours, and they do not take the context before it is done. If the ranks
-// cannot meet, nobody uses the context again.
+// cannot meet, no communicator uses the context again.
 type farewell struct {
 	c    *Comm
 	met  bool  // the meeting is over

@@ -82,7 +82,7 @@ func (c *Comm) exactly(op string, st p2p.Status, room uint32) error {
 		"the message has %d bytes and its buffer has not, where %s has said that they are as long", st.Bytes, assertExactLength)}
 }
 
-// Info returns the hints that hold (MPI_Comm_get_info), those that nobody has given as
+// Info returns the hints that hold (MPI_Comm_get_info), those that the program has not given as
 // well, and mpi_memory_alloc_kinds. The copy belongs to the caller.
 func (c *Comm) Info() (*Info, error) {
 	if err := c.live("Comm.Info"); err != nil {

@@ -107,7 +107,7 @@ func (c *Comm) exchange(op string, send *Data, dest, sendTag int, recv *Data, so
 	return st, err
 }
 
-// finish is wait for the receive of a blocking call, which nobody can wait for again:
+// finish is wait for the receive of a blocking call, which the caller cannot wait for again:
 // when a loss makes it doubtful it is given up.
 func (r *Request) finish(op string) (Status, error) {
 	st, err := r.r.Wait()

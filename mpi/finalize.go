@@ -76,11 +76,11 @@ func (p *Proc) left() bool {
 	return p.gone.yes
 }
 
-// wake makes whoever waits in the process look again. Any goroutine may call it.
+// wake makes what waits in the process look again. Any goroutine may call it.
 func (p *Proc) wake() {
 	p.gone.mu.Lock()
 	defer p.gone.mu.Unlock()
-	if !p.gone.yes { // afterwards there is nothing to wake, and nobody
+	if !p.gone.yes { // afterwards there is nothing to wake
 		p.ep.Engine().Wake()
 	}
 }

@@ -133,7 +133,7 @@ func bindingWanted(op string, info *Info, otherwise GhostBinding) (GhostBinding,
 	return GhostBinding(at), nil
 }
 
-// putOthers appends to what a rank tells of its memory who serves it beside its ghost: three
+// putOthers appends to what a rank tells of its memory which ghosts serve it beside its own: three
 // words for each ghost that a host has beyond one, the first of which is 0 where there is none.
 func (p *Proc) putOthers(words []int64, all []rma.Other) []int64 {
 	for _, o := range all {

@@ -45,8 +45,8 @@ func (l *lease) holds() bool {
 // Poll implements progress.Source: there is nothing to do but to wake up.
 func (l *lease) Poll(mono.Time, int) int { return 0 }
 
-// Deadline implements progress.Source: who waits for messages is to make a step before the
-// lease is over.
+// Deadline implements progress.Source: a ghost that waits for messages is to make a step
+// before the lease is over.
 func (l *lease) Deadline() mono.Time { return l.last.Add(l.most / 2) }
 
 // leased is a server that takes nothing when its lease is over: it may have been stopped in

@@ -18,9 +18,9 @@ const (
 )
 
 // A fence is where ranks can take over what a ghost has served: all of them are there, none has
-// a lock or operations under way, and who has had some that the ghost may or may not have done
-// was told so (by this Fence, or before). What is known of the loss may differ, so they tell one
-// another: see Win.exchange.
+// a lock or operations under way, and a rank that has had some that the ghost may or may not
+// have done was told so (by this Fence, or before). What is known of the loss may differ, so they
+// tell one another: see Win.exchange.
 
 // fallsBack reports whether ranks go on without a ghost that is lost.
 func (p *Proc) fallsBack() bool { return p.ghosts != nil && p.async.Ghosts.Failure == GhostFallback }

@@ -2,8 +2,8 @@ package mpi
 
 import "slices"
 
-// graph is a topology of neighbours (MPI 4.1, sections 8.5.3 and 8.5.4): whom
-// this rank hears and whom it speaks to.
+// graph is a topology of neighbours (MPI 4.1, sections 8.5.3 and 8.5.4): which
+// ranks this one receives from and which it sends to.
 type graph struct {
 	sources, dests []int
 	sourceW, destW []int // weights; nil: all are the same

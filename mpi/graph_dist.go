@@ -143,7 +143,7 @@ func (c *Comm) distGraph(op string, ends []int64, reorder, in, out bool) (*Comm,
 	return n, nil
 }
 
-// weights is nil if nobody has given any; edges without count 1.
+// weights is nil if no rank has given any; edges without count 1.
 func weights(w []int, given bool) []int {
 	if len(w) == 0 && given {
 		return []int{}
@@ -215,7 +215,7 @@ func (c *Comm) settleEnds(op string, ends []int64) (all []int64, node int, err e
 	return all, c.placed(c.size, nodes), nil
 }
 
-// DistGraphNeighbors returns whom this rank hears and whom it speaks to
+// DistGraphNeighbors returns which ranks this one receives from and which it sends to
 // (MPI_Dist_graph_neighbors).
 func (c *Comm) DistGraphNeighbors() (sources, dests Edges, err error) {
 	t, err := c.graph("Comm.DistGraphNeighbors", true)

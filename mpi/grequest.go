@@ -9,13 +9,13 @@ import (
 // do (a generalized request: MPI 4.1, section 13.2), so that it is waited for together
 // with messages: what a goroutine computes, or a library brings about.
 //
-// The functions may be nil, and may call this package. Those who wait, test, free or
-// cancel call them, and get their errors.
+// The functions may be nil, and may call this package. The calls that wait, test, free or
+// cancel run them, and return their errors.
 type Grequest struct {
 	// Query fills in the status of the operation, which is complete. Wait or Test calls
 	// it once, GetStatus each time.
 	Query func(st *Status) error
-	// Free is called once, when nobody will ask any more: after the last Query, or
+	// Free is called once, when no call will ask any more: after the last Query, or
 	// when the operation is complete and its request was freed, whichever is later.
 	Free func() error
 	// Cancel is called by Request.Cancel. complete says that it comes too late.
@@ -50,7 +50,7 @@ func (p *Proc) GrequestStart(g *Grequest) (Request, error) {
 }
 
 // Complete says that the operation has ended (MPI_Grequest_complete). Any goroutine
-// may call it at any time, whatever the level of threads: it wakes those who wait.
+// may call it at any time, whatever the level of threads: it wakes the calls that wait.
 func (g *Grequest) Complete() error {
 	const op = "Grequest.Complete"
 	switch {

@@ -3,7 +3,7 @@ package mpi
 import "slices"
 
 // Group is an ordered set of the ranks of a job (MPI_Group). It does not
-// change, and is no communicator: nothing is agreed upon with anybody.
+// change, and is no communicator: nothing is agreed upon with any rank.
 type Group struct {
 	world   []int32  // number in World of each rank
 	session *Session // that it is of; nil: the world model

@@ -42,7 +42,7 @@ type Call struct {
 	w      *watch
 	op     int
 	number uint64 // in the record
-	served uint64 // of an operation on a window, one more than who does it
+	served uint64 // of an operation on a window, one more than the number of its server
 	next   *Call  // in the pool
 }
 
@@ -215,7 +215,7 @@ func (w *watch) close(k *Call, err error) {
 	w.mu.Unlock()
 }
 
-// The following four note messages, where somebody wants to know of them: a message
+// The following four note messages, where a watch wants to know of them: a message
 // before it goes, and one that has come.
 
 // sent notes a message of the program.

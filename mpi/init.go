@@ -49,7 +49,7 @@ const (
 
 // Init joins the job that this process was started for (MPI_Init), by xrun or
 // by a launcher that speaks PMI, such as MPICH's mpiexec or Slurm's srun
-// --mpi=pmi2. A process that nobody launched becomes a job of one rank. Which
+// --mpi=pmi2. A process that no launcher started becomes a job of one rank. Which
 // network is used, and how, is for the environment to say, which xrun sets:
 // XWARP_FABRIC, by default kernel UDP, and XWARP_DEVICE, by default the loopback
 // device when all ranks are on one host and else that of the default route. Ranks
@@ -132,7 +132,7 @@ func open(job boot.Job, spec device.Spec, cfg Config) (_ *verbs.Context, err err
 		spec.Beside(t == Hybrid)
 	}
 	if t == RC && (spec.Fabric == "" || spec.Fabric == "udp") {
-		spec.Fabric = "tcp" // nobody needs the datagrams
+		spec.Fabric = "tcp" // RC needs no datagrams
 	}
 	if f := &spec.Faults; f.Loss+f.Dup+f.Reorder+f.Corrupt > 0 {
 		f.Seed = job.Key() + uint64(job.Rank())

@@ -80,7 +80,7 @@ func (c *Comm) swap(op string, with, tag int, out, in []byte) error {
 }
 
 // meet is what two sides do that have no communicator in common yet: their
-// leaders exchange who they are, and what contexts are free, and tell the
+// leaders exchange which ranks are on each, and what contexts are free, and tell the
 // others of their side.
 func (c *Comm) meet(op string, leader int, free *contextSet, exchange func(out, in []byte) error) ([]int32, error) {
 	mine := c.Group().world

@@ -4,7 +4,7 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
 
-// Message is a message that Mprobe has found, and that nobody else can receive
+// Message is a message that Mprobe has found, and that no other call can receive
 // (MPI_Message). Receive it once, with Mrecv or Imrecv.
 type Message struct {
 	c    *Comm
@@ -51,7 +51,7 @@ func Mrecv[T Scalar](m *Message, buf []T) (Status, error) { return m.Recv(Slice(
 // watch returns what watches the process of a message, or nil.
 func (m *Message) watch() *watch { return m.comm().watch() }
 
-// comm returns the communicator of a message, nil of one that nobody can receive.
+// comm returns the communicator of a message, nil of one that no call can receive.
 func (m *Message) comm() *Comm {
 	if m == nil {
 		return nil

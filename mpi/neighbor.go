@@ -7,9 +7,9 @@ import (
 // Neighbourhood collectives (MPI 4.1, section 8.6) exchange vectors with the
 // neighbours that the topology of the communicator names. Those of a grid are, for
 // each dimension, the one with the lower coordinate and the one with the higher;
-// over an edge there is nobody, and the part of the receive buffer stays as it is.
+// over an edge there is none, and the part of the receive buffer stays as it is.
 
-// neighbors are those that a rank hears and speaks to.
+// neighbors are those that a rank receives from and sends to.
 type neighbors struct {
 	sources, dests []int
 	receives       []int // order in which to begin receives; nil: as they come
@@ -44,7 +44,7 @@ func (c *Comm) neighbors() *neighbors {
 	return near
 }
 
-// NeighborCount returns how many neighbours this rank hears and speaks to in
+// NeighborCount returns how many neighbours this rank receives from and sends to in
 // neighbourhood collectives: of a grid, two for each dimension.
 func (c *Comm) NeighborCount() (sources, dests int, err error) {
 	const op = "Comm.NeighborCount"

@@ -76,7 +76,7 @@ func (c *Comm) announceParts(dest, tag, n, bytes int) (first int32) {
 	in, w := c.ep.Inside(), word{tag: tag, first: first, n: n, bytes: uint64(bytes)}
 	b := w.encode()
 	c.sentAs(c.pairOut(tagWord), int32(c.at(dest)), len(b))
-	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), b)) // who is lost is told to those who send the partitions
+	in.Detach(in.Isend(c.pairOut(tagWord), c.at(dest), b)) // a loss is told to the calls that send the partitions
 	in.Flush()
 	return first
 }
@@ -109,7 +109,7 @@ func (c *Comm) listen(source int) error {
 		m.heard = nil
 		c.gotAs(c.context+1, st)
 		switch {
-		case err != nil && m.from != source: // who listens to that one finds out
+		case err != nil && m.from != source: // a receive that listens to that one finds out
 			continue
 		case err != nil:
 			return err

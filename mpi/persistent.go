@@ -105,7 +105,7 @@ func (o *Persistent) startFreed() (Request, error) {
 	switch o.mode {
 	case startSsend:
 		return c.request(c.ep.IssendTyped(c.out(o.tag), c.at(o.peer), cur)), nil
-	case startBsend: // the buffer has gone with Free, so the copy is nobody's
+	case startBsend: // the buffer has gone with Free, so the copy has no owner
 		b := make([]byte, cur.Len())
 		cur.Pack(b)
 		c.ep.Enter()

@@ -132,10 +132,10 @@ type joining struct {
 	record  []byte              // where xrun reads what the rank leaves behind; or nil
 }
 
-// Asynchrony says who does what others want of a rank while that computes.
+// Asynchrony says which component does what other ranks want of a rank while that computes.
 type Asynchrony struct {
-	// Progress says who makes progress in the rank. Default: XWARP_PROGRESS from the
-	// environment, else nobody: see the constants of its type.
+	// Progress says what makes progress in the rank. Default: XWARP_PROGRESS from the
+	// environment, else ProgressNone: see the constants of its type.
 	Progress Progress
 	// Async says which windows ghosts serve that say nothing of it, and AsyncInterval for how long a
 	// rank looks at what it does before it decides, where that is AsyncAuto or AsyncAutoGhosts. All ranks have the

@@ -8,14 +8,14 @@ import (
 	"github.com/xwarp/xwarp/internal/progress"
 )
 
-// Progress says who makes progress while the program computes: whose windows are operated on
+// Progress says what makes progress while the program computes: whose windows are operated on
 // meanwhile, and whose messages move. It is for comparing [Ghost] with what others do, since
 // every call pays for a lock and for being woken by another thread.
 type Progress uint8
 
 // The ways, in the order of config.Progresses.
 const (
-	ProgressNone   Progress = iota // nobody: the calls of the program do
+	ProgressNone   Progress = iota // nothing else: the calls of the program do
 	ProgressThread                 // a thread of the rank, wherever the rank may run
 	ProgressCore                   // a thread on the second half of the processors where the rank may run, which leaves these to it
 )

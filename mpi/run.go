@@ -130,7 +130,7 @@ func (p *Proc) run(body func(p *Proc) error, failed func(error)) {
 		if err != nil {
 			failed(err)
 		}
-		// After a panic inside the endpoint nobody can come in any more.
+		// After a panic inside the endpoint no goroutine can come in any more.
 		if !p.left() && p.ep.TryEnter() {
 			p.ep.Leave()
 			if err := p.close(); err != nil {

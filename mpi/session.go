@@ -193,7 +193,7 @@ func (s *Session) forget(c *Comm) {
 // Finalize ends the session (MPI_Session_finalize). Its buffered messages go out, and
 // its communicators that were not freed are freed, for which it waits for their ranks,
 // in any order: those that use them finalize their sessions too. Without such
-// communicators it waits for nobody, unless it is the last session of a process
+// communicators it waits for no rank, unless it is the last session of a process
 // without a world model, or one that has finalized that: then it waits until all ranks
 // have freed what this one has, and until what the process has sent has arrived.
 //

@@ -45,7 +45,7 @@ func (s *Session) PsetInfo(name string) (*Info, error) {
 
 // GroupFromPset returns the processes of a process set in the order of their ranks
 // (MPI_Group_from_session_pset). The host of another process is a set for that, too. It
-// asks nobody whether they live.
+// asks no process whether it lives.
 func (s *Session) GroupFromPset(name string) (*Group, error) {
 	world, err := s.pset("Session.GroupFromPset", name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 // is a handle of one word: equal handles name the same datatype. The zero value
 // is none (MPI_DATATYPE_NULL).
 //
-// Datatypes do not change, and belong to nobody: all ranks and goroutines of a
+// Datatypes do not change, and have no owner: all ranks and goroutines of a
 // process may use one, and the garbage collector frees it. What a program adds to
 // one, a name and attributes, belongs to a [Proc].
 type Datatype struct{ t *dtype.Type }

@@ -3,7 +3,7 @@ package mpi
 import "sync/atomic"
 
 // typeNotes is what a process adds to a datatype. They are kept apart from it, for
-// datatypes belong to nobody.
+// datatypes have no owner.
 type typeNotes struct {
 	name  atomic.Pointer[string] // nil: none was given
 	attrs attributes[Datatype]

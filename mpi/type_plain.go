@@ -45,7 +45,7 @@ func (p Plain[T]) Slice(s []T) Data {
 // Typed is count elements of datatype t, the first of which begins at the first
 // element of s. See [Typed].
 func (p Plain[T]) Typed(s []T, count int, t Datatype) Data {
-	if p.t == nil { // nobody has found out whether T has pointers
+	if p.t == nil { // TypeOf has not found out whether T has pointers
 		return Data{count: count}
 	}
 	return Bytes(mem.PlainBytes(s), 0, count, t)

@@ -11,7 +11,7 @@ func (c *Comm) Send(d Data, dest, tag int) error {
 	if b, ok := d.flat(); ok {
 		return c.send(b, dest, tag)
 	}
-	if c.sendOK(dest, tag) && c.at(dest) == c.p.rank { // nobody else is there to receive meanwhile
+	if c.sendOK(dest, tag) && c.at(dest) == c.p.rank { // no other rank is there to receive meanwhile
 		b, err := d.packed("Send")
 		if err != nil {
 			return c.report(err)

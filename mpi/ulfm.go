@@ -46,7 +46,7 @@ func (c *Comm) announce() {
 // Revoke makes every operation on the communicator that is under way or follows
 // fail with ErrRevoked, on all its ranks, but for Shrink, Agree, Free and what is
 // known to this rank alone (MPIX_Comm_revoke). One rank suffices to call it. It
-// does not wait for the others, who learn of it in their next call of MPI.
+// does not wait for the others, which learn of it in their next call of MPI.
 func (c *Comm) Revoke() error {
 	if err := c.live("Comm.Revoke"); err != nil {
 		return c.report(err)
@@ -96,8 +96,8 @@ func (c *Comm) FailureGetAcked() *Group {
 }
 
 // Agree returns the AND of the flags of all ranks (MPIX_Comm_agree), of both groups
-// of an intercommunicator. All ranks that live call it and get the same, whoever
-// dies meanwhile: also the same error, ErrProcFailed, when a rank is lost whose
+// of an intercommunicator. All ranks that live call it and get the same, whichever
+// die meanwhile: also the same error, ErrProcFailed, when a rank is lost whose
 // loss not all of them have acknowledged before; the flag is right then too. See
 // package agree for how.
 func (c *Comm) Agree(flag uint64) (uint64, error) {

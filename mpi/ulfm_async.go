@@ -68,7 +68,7 @@ func (c *Comm) ishrink(op string, waits bool) (*Comm, Request, error) {
 	return n, r, nil
 }
 
-// shrinking is an Ishrink under way. It agrees on who is left and on contexts in
+// shrinking is an Ishrink under way. It agrees on which ranks are left and on contexts in
 // one go; and then, unless no rank can have taken a context meanwhile, on whether
 // all have got them. See agree.
 type shrinking struct {

@@ -172,7 +172,7 @@ func (w *Win) open(op string, lack error, far bool) error {
 		return err
 	}
 	if w.segment != nil {
-		w.segment.Withdraw() // all who need it have it
+		w.segment.Withdraw() // all ranks that need it have it
 	}
 	odd, remotes := false, make([]rma.Remote, c.size)
 	for i := range remotes {
@@ -251,7 +251,7 @@ func (w *Win) live(op string) error {
 
 // Free ends the use of a window (MPI_Win_free). All its ranks call it, outside of epochs,
 // and it waits until they do. After the failure of a rank the memory of the window stays
-// as it is, for those who do not know may still use it.
+// as it is, for ranks that do not know may still use it.
 func (w *Win) Free() error {
 	const op = "Win.Free"
 	err := w.live(op)

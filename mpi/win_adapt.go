@@ -175,7 +175,7 @@ func (w *Win) meet(op string) error {
 }
 
 // exchange is a barrier at which all tell which ghosts they know to be lost, and, or, what they
-// want. Behind it all ranks that are left have the same routes, whoever is lost meanwhile.
+// want. Behind it all ranks that are left have the same routes, whichever are lost meanwhile.
 func (w *Win) exchange(op string, losses, modes bool) error {
 	c, a, routes := w.c, &w.async, rma.RoutesOf(w.w)
 	var all []int64
@@ -225,7 +225,8 @@ func (w *Win) exchange(op string, losses, modes bool) error {
 	return nil
 }
 
-// decide takes in what all ranks have said in an exchange, and decides who is to serve.
+// decide takes in what all ranks have said in an exchange, and decides which
+// ranks ghosts are to serve.
 func (a *asyncWin) decide(all []int64, ranks int) (probe bool) {
 	a.wants, a.on = slices.Grow(a.wants[:0], ranks)[:ranks], slices.Grow(a.on[:0], ranks)[:ranks]
 	for i := range a.wants {
@@ -237,9 +238,9 @@ func (a *asyncWin) decide(all []int64, ranks int) (probe bool) {
 
 // commit is the end of an exchange behind which routes change, or which has failed on this rank
 // because another one was lost: then others may know what all have said, and this one not. So
-// who is to change them asks all that are left whether they can, in an agreement. Who has failed
-// has told them that it cannot, and need not wait for them: nothing changes. From then on
-// every exchange fails, for the lost rank is missing.
+// a rank that is to change them asks all that are left whether they can, in an agreement. One
+// whose exchange has failed has told them that it cannot, and need not wait for them: nothing
+// changes. From then on every exchange fails, for the lost rank is missing.
 func (w *Win) commit(op string, failed error) error {
 	c, a := w.c, &w.async
 	if failed == nil {
@@ -286,7 +287,7 @@ func (w *Win) setAsync(op string, info *Info) error {
 			return err
 		}
 	}
-	if rma.RoutesOf(w.w).Own() { // else it is the rank that serves its memory, whatever anybody wants
+	if rma.RoutesOf(w.w).Own() { // else it is the rank that serves its memory, whatever a rank wants
 		w.async.mode = mode
 		w.c.ep.Enter()
 		err = w.follows()

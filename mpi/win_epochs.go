@@ -4,7 +4,7 @@ import "strings"
 
 // Which kinds of epochs a window will have its program may say when it makes it (Si, Peña,
 // Hammond, Balaji, Takagi, Ishikawa: Casper, IPDPS 2015). Where no rank locks another one by
-// itself, nothing is in the way of locks of all: LockAll then asks nobody, and there is no
+// itself, nothing is in the way of locks of all: LockAll then asks no rank, and there is no
 // memory for locks.
 
 // The hints.

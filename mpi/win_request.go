@@ -61,7 +61,7 @@ type operation struct {
 	tally  rma.Tally
 }
 
-// requested starts an operation that somebody waits for.
+// requested starts an operation that has a request.
 func (w *Win) requested(op string, target int, start func(string, *rma.Tally) error) (Request, error) {
 	err := w.live(op)
 	if err == nil {

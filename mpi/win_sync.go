@@ -6,13 +6,13 @@ import (
 	"github.com/xwarp/xwarp/mpi/internal/rma"
 )
 
-// LockType says who may have a lock at the same time.
+// LockType says which ranks may have a lock at the same time.
 type LockType int
 
 // The kinds of locks.
 const (
 	LockShared    LockType = iota + 1 // with others that are shared (MPI_LOCK_SHARED)
-	LockExclusive                     // nobody else (MPI_LOCK_EXCLUSIVE)
+	LockExclusive                     // with no other (MPI_LOCK_EXCLUSIVE)
 )
 
 // WinMode are assertions about the calls of a window, to be joined by or (MPI 4.1, section
@@ -21,9 +21,9 @@ type WinMode uint
 
 // The assertions.
 const (
-	ModeNoCheck   WinMode = 1 << iota // Lock: nobody has or asks for a lock that conflicts. Start: all have posted. Post: nobody has started (MPI_MODE_NOCHECK)
+	ModeNoCheck   WinMode = 1 << iota // Lock: no rank has or asks for a lock that conflicts. Start: all have posted. Post: no rank has started (MPI_MODE_NOCHECK)
 	ModeNoStore                       // the program has not written its memory since the last synchronization (MPI_MODE_NOSTORE)
-	ModeNoPut                         // nobody will write it until the next one (MPI_MODE_NOPUT)
+	ModeNoPut                         // no rank will write it until the next one (MPI_MODE_NOPUT)
 	ModeNoPrecede                     // Fence: no rank has started operations since the last one (MPI_MODE_NOPRECEDE)
 	ModeNoSucceed                     // Fence: no rank will until the next one (MPI_MODE_NOSUCCEED)
 )
@@ -187,7 +187,7 @@ func (w *Win) rank(op string, target int) error {
 
 // LockAll begins an access epoch for operations on all ranks, with a shared lock of each
 // (MPI_Win_lock_all). It returns when this rank has all of them, at once if epochs_used has
-// said on all ranks that nobody calls Lock. Unlike Lock it does not
+// said on all ranks that no rank calls Lock. Unlike Lock it does not
 // fail because of ranks that are lost: the operations on these do.
 func (w *Win) LockAll(mode WinMode) error {
 	const op = "Win.LockAll"
