@@ -28,7 +28,7 @@ var (
 
 // Persons are the packages, or with /... all below a folder, with comments whose subject is a
 // person. The list only shrinks.
-var Persons = []string{"internal/test/...", "mpi", "mpi/internal/p2p", "mpi/internal/rma"}
+var Persons = []string{"internal/test/..."}
 
 // ControlPackages are those whose control calls name their errors. Errors of mpi have classes,
 // which the standard names for each call.

@@ -212,7 +212,7 @@ func (x *actives) arrived(h *header, body []byte) {
 func (in Inside) WriteMax() int { return in.ep.net.tx.stride }
 
 // TryWrite writes buf to memory of another rank if there is room for that now (RDMA
-// Write). If it reports true, buf may be changed. Nobody is told when it is there, but
+// Write). If it reports true, buf may be changed. No rank is told when it is there, but
 // messages to the rank come behind it. The rank is not Near.
 func (in Inside) TryWrite(rank int32, key uint32, addr uint64, buf []byte) bool {
 	p, ok := in.ep.actives.open(rank)

@@ -106,7 +106,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		}
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.lends != nil }) {
-		return ep.near.close() // nobody is near: whoever waits need not look there first
+		return ep.near.close() // no rank is near: a caller that waits need not look there first
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.channel == nil && !p.self }) {
 		ep.minSpins, ep.maxHits = min(spinsNear, ep.maxSpins), hitsNear

@@ -227,7 +227,7 @@ func (r *Request) Wait() (Status, error) {
 	return st, err
 }
 
-// Finish takes the result of r where nobody wants to know it: r is done and has not
+// Finish takes the result of r where the caller has no use for it: r is done and has not
 // failed. Else it returns false, and does nothing. Call [Endpoint.Flush] before.
 func (r *Request) Finish() bool {
 	ep := r.ep
@@ -324,7 +324,7 @@ func (gs *groups) Revoke(context uint32) {
 	ep.Leave()
 }
 
-// Inside is an endpoint for those who are inside already: between Enter and
+// Inside is an endpoint for code that is inside already: between Enter and
 // Leave, or called by the endpoint. It is what collectives are made with, of
 // which every message and every step forward happens inside.
 type Inside struct{ ep *Endpoint }
@@ -423,7 +423,7 @@ func (in Inside) Result(r *Request) (st Status, finished bool, err error) {
 	return r.st, true, r.err
 }
 
-// Detach lets a request end by itself: nobody will take its result.
+// Detach lets a request end by itself: no caller will take its result.
 func (in Inside) Detach(r *Request) {
 	ep := in.ep
 	if r.state == done {
@@ -436,7 +436,7 @@ func (in Inside) Detach(r *Request) {
 
 // UnderWay returns the requests of a communicator, given by its context, that have not
 // come to their end: messages of the program and those of collectives, also the ones
-// that nobody will wait for. A later use of one has another Generation.
+// that no caller will wait for. A later use of one has another Generation.
 func (in Inside) UnderWay(context uint32) (all []*Request) {
 	for _, r := range in.ep.requests.all {
 		if r.state != free && r.state != done && r.entry.Context&^1 == context {

@@ -31,7 +31,7 @@ type neighbours struct {
 	stats    *Stats
 	cfg      *Config
 	eng      *progress.Engine
-	channels *shm.Channels // or nil, also when nobody is near
+	channels *shm.Channels // or nil, also when no rank is near
 	segments *shm.Channels // channels, but in a simulation, where memory is all that neighbours share; or nil
 	shares   bool          // shared memory is turned on, and can be used
 	latest   *peer         // that the last short nonblocking send went to; nil when something else came after

@@ -21,7 +21,7 @@ type pulls struct {
 type offer struct {
 	near  bool   // it is a neighbour's: if it cannot be pulled, it must be streamed
 	rkey  uint32 // of another host's: the key to read it with; 0 if there is none
-	addr  uint64 // in the sender's memory; of a neighbour's 0 if nobody can read that
+	addr  uint64 // in the sender's memory; of a neighbour's 0 if no other process can read that
 	guard uint64 // address of the word that says that the sender still means it
 
 	ghost  int32  // that sends it, if not 0; to the sender rkey and addr are where the ghost has it
@@ -93,7 +93,7 @@ func (pu *pulls) step() int {
 	word, err := ep.peers[r.peer].near.Pull(dst, r.offer.addr+r.written, r.offer.guard)
 	switch {
 	case err != nil, word != guardWord(r.remote):
-		// Memory that nobody can read from outside, or the sender is dead, or it
+		// Memory that no other process can read, or the sender is dead, or it
 		// has given the send up and will say why. The stream starts from the
 		// beginning.
 		r.written, r.grant.stream = 0, true

@@ -53,7 +53,7 @@ type Config struct {
 	// everything under way fails with it. Default: never.
 	Aborted func() error
 	// Deaths is asked as often. It returns the ranks that have died while the
-	// others go on, without the first known ones. Default: nobody is told.
+	// others go on, without the first known ones. Default: the endpoint is told of none.
 	Deaths func(known int) []int
 
 	found

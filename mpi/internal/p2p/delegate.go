@@ -20,7 +20,7 @@ import (
 //	  |                        | --- Writes, FIN -----> |
 //	  | <- FIN ---------------------------------------- |
 //
-// The receiver alone knows whether it has the message, so it is the one who says that the
+// The receiver alone knows whether it has the message, so it is the one that says that the
 // sender may have its memory back. If the ghost is lost, or does not send, the receiver asks
 // the sender, with a CTS as ever: what it has got until then is written once more. A sender
 // that gives up recalls its memory from the ghost, as it does from a receiver that reads.
@@ -45,7 +45,7 @@ type area struct {
 	mem   []byte
 	ghost int32
 	key   uint32 // by which the ghost knows it
-	addr  uint64 // where it begins for those who write there
+	addr  uint64 // where it begins for processes that write there
 }
 
 // Bytes behind the header.
@@ -93,7 +93,7 @@ func (d Delegations) IrecvAttended(env match.Envelope, buf []byte) *Request {
 // delegated reports whether a ghost has the data of r, a send.
 func (r *Request) delegated() bool { return r.lent && r.mr == nil }
 
-// borrower returns who may be reading the data of r, which is lent.
+// borrower returns the peer that may be reading the data of r, which is lent.
 func (r *Request) borrower() *peer {
 	if r.delegated() {
 		return &r.ep.peers[r.offer.ghost]
@@ -101,8 +101,8 @@ func (r *Request) borrower() *peer {
 	return &r.ep.peers[r.peer]
 }
 
-// takes reports whether r is delegated, and notes to whom. A short message is copied, which
-// takes less than a turn of a ghost.
+// takes reports whether r is delegated, and notes to which ghost. A short message is copied,
+// which takes less than a turn of a ghost.
 func (d *delegator) takes(r *Request) bool {
 	if len(d.areas) == 0 || d.attended || r.data.typed || r.total <= uint64(d.ep.net.tx.stride) {
 		return false
@@ -128,7 +128,7 @@ func (d *delegator) area(b []byte, n uint64) (a *area, off uint64) {
 	return nil, 0
 }
 
-// name appends to an RTS in sender.head who sends r, and returns how long that is now.
+// name appends to an RTS in sender.head which ghost sends r, and returns how long that is now.
 func (d *delegator) name(r *Request) int {
 	binary.BigEndian.PutUint32(d.ep.out.head[rtsLen:], uint32(r.offer.ghost))
 	binary.BigEndian.PutUint32(d.ep.out.head[rtsLen+4:], r.offer.number)

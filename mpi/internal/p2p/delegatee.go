@@ -124,7 +124,7 @@ func (de *delegatee) reap() {
 
 // release ends the use of the request that sends s.
 func (de *delegatee) release(s *delegatedSend) {
-	_, _ = de.ep.requests.take(s.r) // who has failed knows that by itself
+	_, _ = de.ep.requests.take(s.r) // an end that has failed knows that by itself
 	s.r = nil
 	s.from.sends--
 	de.running--
@@ -170,7 +170,7 @@ func (de *delegatee) find(owner int32, number uint32) int {
 // arrivedDelegate takes in that a rank delegates a message.
 func (de *delegatee) arrivedDelegate(h *header, b []byte) {
 	if de == nil {
-		return // this process has told nobody a key
+		return // this process has told no rank a key
 	}
 	key, number := binary.BigEndian.Uint32(b[headerLen:]), binary.BigEndian.Uint32(b[headerLen+4:])
 	off, size := binary.BigEndian.Uint64(b[headerLen+8:]), binary.BigEndian.Uint64(b[headerLen+16:])
@@ -202,7 +202,7 @@ func (de *delegatee) arrivedClaim(h *header, b []byte) {
 	c.grant.stream = h.tag == ctsStream
 	owner := binary.BigEndian.Uint32(b[ctsLen:])
 	if de == nil || owner >= uint32(len(de.ep.peers)) || !c.grant.stream && c.grant.size > 0 && c.grant.rkey == 0 {
-		return // nobody has named this process, or there is nothing to write to
+		return // no rank has named this process, or there is nothing to write to
 	}
 	de.ep.inviter.met(c.source, c.grant.request)
 	if c.owner = int32(owner); de.early(&c) && len(de.claims) < delegatedMost {

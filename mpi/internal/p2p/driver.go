@@ -155,7 +155,7 @@ func (d *driver) glance() {
 }
 
 // paceMost is how long a rank may go without a step when calls that need none follow each
-// other: others may wait for what it does in a step, and it learns there who is lost. A step
+// other: others may wait for what it does in a step, and it learns there which ranks are lost. A step
 // takes as long as several of those calls.
 //
 // Where all ranks are on this host, what they say comes through channels: there a rank looks at these,

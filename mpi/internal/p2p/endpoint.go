@@ -24,7 +24,7 @@ type Stats struct {
 	Stale             uint64 // answers to requests that had failed, and messages of lost peers
 	Connections       uint64 // that came about
 	Linked            uint64 // messages whose data went over a connection beside datagrams
-	Strangers         uint64 // connections that somebody wanted who is not of this job
+	Strangers         uint64 // connections that a process asked for which is not of this job
 }
 
 // Endpoint is the point-to-point half of a rank: what its parts share, and what goroutines

@@ -18,19 +18,19 @@ import (
 //   - the collectives of communicators that it is in fail, now and later, because
 //     some rank would wait for ever;
 //   - a receive from any source on such a communicator may have waited for it:
-//     whoever waits for the receive is told so. It stays posted, and goes on when
+//     the caller that waits for the receive is told so. It stays posted, and goes on when
 //     the loss was acknowledged.
 //
 // All else goes on. Ranks learn of losses from verbs, from the launcher
-// (Config.Deaths) and from one another: who learns of one tells its neighbours,
-// so that those who only receive know it, too. A loss is for ever: a rank that
-// hears that it is taken for lost itself ends.
+// (Config.Deaths) and from one another: a rank that learns of one tells its
+// neighbours, so that ranks that only receive know it, too. A loss is for ever: a
+// rank that learns that it is taken for lost itself ends.
 
 // failures knows what is lost, and why something cannot go on.
 type failures struct {
 	ep       *Endpoint
 	impaired bool      // a rank is lost, a communicator revoked, or over
-	closing  bool      // nobody's loss matters any more
+	closing  bool      // no rank's loss matters any more
 	ended    bool      // verbs is not waited for any more
 	over     error     // why nothing works any more
 	losses   []int32   // ranks that are lost, in the order in which we have learned of it
@@ -80,7 +80,7 @@ func (fs *failures) loseDevice() {
 }
 
 // happened handles what verbs has noticed apart from anything that was sent: a rank
-// that only waits for a message hears of the loss of its source, too.
+// that only waits for a message learns of the loss of its source, too.
 func (fs *failures) happened(e *verbs.AsyncEvent) {
 	if e.Type == verbs.EventDeviceFatal || e.Type == verbs.EventPortErr && fs.ep.net.rel != nil && fs.ep.net.rel.Stuck() {
 		fs.loseDevice()
@@ -92,7 +92,7 @@ func (fs *failures) happened(e *verbs.AsyncEvent) {
 }
 
 // gone handles that a rank is not there any more. One that has said bye has left
-// as it should: it is no loss, but it answers nobody either.
+// as it should: it is no loss, but it answers no rank either.
 func (fs *failures) gone(rank int, why string) {
 	if p := &fs.ep.peers[rank]; p.near != nil && p.near.Open() {
 		return // the channel will tell, when all that it holds is read
@@ -113,7 +113,7 @@ func (fs *failures) left(rank int, why string) {
 	}
 }
 
-// who names a rank, or a ghost, for people.
+// The name of a rank, or of a ghost, for people.
 func (fs *failures) who(rank int32) string {
 	if ranks := fs.ep.cfg.ranks(); int(rank) >= ranks {
 		return fmt.Sprintf("ghost %d", int(rank)-ranks)
@@ -194,8 +194,8 @@ func (fs *failures) failPeer(rank int, err error) {
 	}
 }
 
-// leave makes verbs let go of all that is under way to a peer: nobody will ever
-// acknowledge it, and who waits for his memory need not wait for a time-out.
+// leave makes verbs let go of all that is under way to a peer: it will never be
+// acknowledged, and a request that waits for its memory need not wait for a time-out.
 func (fs *failures) leave(p *peer) {
 	ep := fs.ep
 	if ep.net.conn != nil {
@@ -253,7 +253,7 @@ func (fs *failures) failRequests(why func(*Request) error) {
 	}
 }
 
-// purge throws away the messages that nobody can receive any more.
+// purge throws away the messages that no receive can take any more.
 func (mt *matching) purge() {
 	for _, e := range mt.unexpected.All() {
 		if mt.ep.failures.unwanted(e.Envelope) {
@@ -264,7 +264,7 @@ func (mt *matching) purge() {
 }
 
 // spreadLosses tells the neighbours of all losses. It is done at every loss, for
-// who has died may have been between us and somebody else.
+// a rank that has died may have been between this one and another.
 func (fs *failures) spreadLosses() {
 	fs.neighbours(nil, func(to int) { fs.ep.out.tell(to, header{kind: kindLost}, fs.lossList()) })
 }
@@ -313,7 +313,7 @@ func (fs *failures) neighbours(members []int32, f func(rank int)) {
 	}
 }
 
-// open reports whether messages may go to a peer: nobody who matters is lost.
+// open reports whether messages may go to a peer: no rank that matters is lost.
 func (fs *failures) open(p *peer, env match.Envelope) bool {
 	return !fs.impaired || p.err == nil && fs.broken(env) == nil
 }

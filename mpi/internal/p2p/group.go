@@ -15,7 +15,7 @@ type groups struct {
 	others Counts   // of contexts that have none
 }
 
-// group is what an endpoint knows of a communicator: who is in it, and whether it
+// group is what an endpoint knows of a communicator: which ranks are in it, and whether it
 // still works. It is found by its context, which messages of the user's have, and
 // with one more those of collectives.
 type group struct {
@@ -150,8 +150,8 @@ func (gs *groups) registerPart(context uint32, tag int32, members []int32) (end 
 	}
 }
 
-// broken returns why messages with an envelope cannot go on any more, whoever is
-// at the other end, or nil.
+// broken returns why messages with an envelope cannot go on any more, whichever
+// rank is at the other end, or nil.
 func (fs *failures) broken(env match.Envelope) error {
 	g := fs.ep.groups.groupOf(env)
 	switch {
@@ -181,7 +181,7 @@ func (g *group) needs(rank, tag int32) bool {
 	return p == nil || slices.Contains(p.members, rank)
 }
 
-// part returns those who do collectives with a tag, or nil for all members.
+// part returns the members that do collectives with a tag, or nil for all members.
 func (g *group) part(tag int32) *part {
 	for i := range g.parts {
 		if g.parts[i].tag == tag {
@@ -191,7 +191,7 @@ func (g *group) part(tag int32) *part {
 	return nil
 }
 
-// unwanted reports whether nobody here receives a message any more: as broken
+// unwanted reports whether no receive here takes a message any more: as broken
 // says, or because the user is done with the communicator, or because the source
 // is not in it: there it was made, with a context that is free here, and here that
 // has failed.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// handshake is the private data with which ranks connect, and accept: who they
-// are, and whom they believe to talk to. Ports are used again, so that the port
-// of a rank may have become that of another job.
+// handshake is the private data with which ranks connect, and accept: which rank
+// its sender is, and which one it expects at the other end. Ports are used again,
+// so that the port of a rank may have become that of another job.
 //
 //	 0               4       6       8                               16
 //	+---------------+-------+-------+-------------------------------+

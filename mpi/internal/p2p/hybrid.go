@@ -22,14 +22,14 @@ import (
 //
 // So may long Writes and Reads of one-sided communication. Behind such a Write goes a FIN that
 // no receive waits for, and the peer answers it likewise. Messages to the peer may overtake both,
-// so who makes them has to wait for their end before it tells the peer of them (Request.Apart).
+// so their origin has to wait for their end before it tells the peer of them (Request.Apart).
 //
 // That the stream has taken bytes does not mean that they arrive. So a send keeps its
 // memory until the peer has said that it has everything. When a connection breaks, each end
 // lets go of it, so that nothing of it is placed or counts any more, and says so: cut, in a
-// datagram, which comes behind all words about what has arrived. Who receives that knows
+// datagram, which comes behind all words about what has arrived. An end that receives that knows
 // that the peer has not got what it has not acknowledged, and never will; it goes again, in
-// datagrams. A Write that does overwrites nothing newer, for who has asked for it waits still.
+// datagrams. A Write that does overwrites nothing newer, for its origin waits still.
 // Reads are repeated at once. There is no second connection then, for one that breaks while
 // datagrams pass was cut by something between, and would be again.
 

@@ -45,8 +45,8 @@ type inviter struct {
 
 // invitation is what a receiver has said.
 type invitation struct {
-	to    match.Envelope // of the messages; Source is who receives them
-	from  int32          // who sends them: this rank, or one of which this is the ghost
+	to    match.Envelope // of the messages; Source is their receiver
+	from  int32          // their sender: this rank, or one of which this is the ghost
 	seen  tally          // to a ghost: what the receiver has seen of these
 	ghost int32
 	grant grant
@@ -388,7 +388,7 @@ func (iv *inviter) forget(r *Request) (a acceptance) {
 }
 
 // ended handles that r, a send that was invited, is complete. A receiver that has cleared one that has failed
-// hears of that.
+// is told of that.
 func (iv *inviter) ended(r *Request) {
 	r.notice = 0
 	if a := iv.forget(r); a.cleared && r.err != nil {

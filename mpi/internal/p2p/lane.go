@@ -67,7 +67,7 @@ type laneDue struct {
 	left int
 	asks bool
 	r    *Request // its receive, or nil
-	m    *message // where it waits for one, or nil; neither: nobody wants it
+	m    *message // where it waits for one, or nil; neither: no receive takes it
 }
 
 // meet says which messages go to p without a look at its connection.
@@ -260,7 +260,7 @@ func (ls *lanes) accept(r *Request, env match.Envelope, m *message) {
 	}
 }
 
-// abandon forgets the message m, which nobody will receive.
+// abandon forgets the message m, which no receive will take.
 func (ls *lanes) abandon(m *message) {
 	if ln := ls.ep.peers[m.entry.Source].lane; ln != nil {
 		if d := &ln.due[m.id%laneBuffers]; d.m == m {

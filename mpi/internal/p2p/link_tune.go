@@ -23,7 +23,7 @@ type linkTuner struct {
 	timed   bool
 }
 
-// The paths of data. Who has made a connection has reason to expect that it is faster.
+// The paths of data. A rank that has made a connection has reason to expect that it is faster.
 const (
 	overLink    = firstOption
 	inDatagrams = secondOption

@@ -27,8 +27,8 @@ import (
 // sender's counts at each delegated message, so it knows that if it knows all messages between. So it keeps what it
 // needs for that of those that are done, too: of the latest doneMost.
 //
-// The sender's ghost may be lost behind its word to the sender, and before that to the receiver, who then asks the sender with
-// the number of the message. So the sender vouches for it until the receiver says that it knows.
+// The sender's ghost may be lost behind its word to the sender, and before that to the receiver, which then asks the
+// sender with the number of the message. So the sender vouches for it until the receiver says that it knows.
 
 // doneMost is how many messages that are done a ghost keeps. An invitation that one more is needed for is not met.
 const doneMost = 64

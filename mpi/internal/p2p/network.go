@@ -82,7 +82,7 @@ func (nw *network) create(ctx *verbs.Context, ep *Endpoint) (err error) {
 		return err
 	}
 	if err = nw.createBeside(ep); err != nil {
-		if ep.cfg.Transport == RD { // nobody has asked for them: all goes in datagrams
+		if ep.cfg.Transport == RD { // Config does not ask for them: all goes in datagrams
 			return nw.closeConnector()
 		}
 		return fmt.Errorf("transport %v: %w", ep.cfg.Transport, err)
@@ -245,8 +245,8 @@ func (nw *network) eager(p *peer, h front, v view, how sending) bool {
 	return nw.sendInline(p, nw.head[:headerLen+n], nil)
 }
 
-// sendInline posts a Send whose bytes verbs copies. r hears when it has arrived; nil: nobody
-// does, only when it has not.
+// sendInline posts a Send whose bytes verbs copies. r is told when it has arrived; nil: only
+// a failure is told.
 func (nw *network) sendInline(p *peer, b []byte, r *Request) bool {
 	wr := &nw.inline
 	wr.WRID, wr.Flags, wr.InlineData = wrNone|uint64(p.rank)<<wrPeerShift, verbs.Inline, b
@@ -374,7 +374,7 @@ func (nw *network) flush() bool {
 	t := &nw.batch
 	p := t.to
 	t.to = nil
-	if p.err != nil { // nobody takes it any more
+	if p.err != nil { // the peer takes it no more
 		nw.give(nw.slot)
 		return true
 	}

@@ -4,7 +4,7 @@ import "github.com/xwarp/xwarp/mpi/internal/match"
 
 // Notices are words of our own, which no receive waits for.
 
-// notify sends a word of the header only. Nobody waits for it but Drain.
+// notify sends a word of the header only. No caller waits for it but Drain.
 func (s *sender) notify(rank int, k kind, tag int32, id uint32) {
 	s.tell(rank, header{kind: k, tag: tag, id: id}, nil)
 }
@@ -18,7 +18,7 @@ func (s *sender) tell(rank int, h header, body []byte) {
 	s.advanceOrQueue(s.notice(int32(rank), h, body))
 }
 
-// brief is notify of what nobody waits for, not even Drain: the bye comes behind it.
+// brief is notify of what no caller waits for, not even Drain: the bye comes behind it.
 func (s *sender) brief(p *peer, h header) {
 	h.source = s.ep.rank
 	h.put(s.head[:])

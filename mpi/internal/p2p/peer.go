@@ -24,7 +24,7 @@ type peer struct {
 	counts        // the inviter
 
 	// Requests that wait for room, or for a way there: each peer has a line of its
-	// own, so that one that is slow, or not connected yet, holds up nobody else.
+	// own, so that one that is slow, or not connected yet, holds up no other one.
 	pending requestQueue
 	readers requestQueue // receives that have more to read
 	next    *peer        // in sender.stuck

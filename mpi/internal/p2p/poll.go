@@ -63,7 +63,7 @@ func (pl *poller) Poll(now mono.Time, budget int) int {
 		ep.failures.askLauncher(now)
 	}
 	n += pl.advanceHook()
-	if ep.net.batch.to != nil { // it had no room, or somebody else made the step
+	if ep.net.batch.to != nil { // it had no room, or the step was not the driver's
 		ep.net.flush()
 	}
 	return n
@@ -234,7 +234,7 @@ func (pl *poller) handle(h *header, b []byte) {
 		if ep.actives.server != nil { // it does not leave before the others, and has nothing more to say to this one
 			ep.out.notify(int(h.source), kindBye, 0, 0)
 		}
-	case kindRouse: // who waits has made this step, and looks again
+	case kindRouse: // the caller that waits has made this step, and looks again
 	case kindLinked:
 		ep.lanes.arrivedLinked(h, p)
 	case kindHave:
@@ -290,7 +290,7 @@ func (pl *poller) sent(wc *verbs.WC) {
 func (pl *poller) released(wc *verbs.WC) {
 	ep := pl.ep
 	if ep.failures.ended {
-		return // nobody waits for anything any more
+		return // no caller waits for anything any more
 	}
 	r := ep.requests.lookup(uint32(wc.WRID))
 	if r == nil {

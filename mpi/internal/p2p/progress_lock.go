@@ -36,7 +36,7 @@ type progressLock struct {
 	led    bool      // there is a leader
 	target *Request  // what the leader waits for; nil: anything
 	parked bool      // the leader is in Park
-	looked bool      // somebody has looked for messages since it went there
+	looked bool      // a goroutine has looked for messages since it went there
 	until  mono.Time // and comes back then
 	last   *waiter   // waiters, the latest first
 	next   *waiter   // woken to lead
@@ -108,7 +108,7 @@ func (l *progressLock) leave() {
 	l.exit()
 }
 
-// exit gives the lock back, after a waiter was woken to lead if nobody does.
+// exit gives the lock back, after a waiter was woken to lead if no goroutine does.
 func (l *progressLock) exit() {
 	switch {
 	case !l.led:
@@ -255,7 +255,7 @@ func (s *waiter) wake() {
 	}
 }
 
-// saw notes that somebody has looked for messages, and that n things moved.
+// saw notes that a goroutine has looked for messages, and that n things moved.
 func (l *progressLock) saw(n int) {
 	l.looked = true
 	if n > 0 { // here, for not every caller goes on to let others know

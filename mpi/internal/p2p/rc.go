@@ -222,7 +222,7 @@ func (c *connector) asked(e *verbs.CMEvent) {
 	c.refuse(e.ID, c.handshake(g.from, v))
 }
 
-// judge reads who asks for a connection, and says what is to become of it.
+// judge reads which rank asks for a connection, and says what is to become of it.
 func (c *connector) judge(g *handshake, private []byte) (*peer, verdict) {
 	ep := c.ep
 	if !g.parse(private) || g.key != ep.cfg.Key || g.to != ep.rank || g.from < 0 || int(g.from) >= len(ep.peers) || g.from == ep.rank {
@@ -301,7 +301,7 @@ func (c *connector) established(l *link) {
 func (c *connector) fail(l *link, v verdict, err error) {
 	c.drop(l)
 	now := c.ep.eng.Clock().Now()
-	if !c.beside && unreachable(err) { // beside datagrams nobody waits for it
+	if !c.beside && unreachable(err) { // beside datagrams no request waits for it
 		if l.since == 0 {
 			l.since = now
 		}
@@ -426,8 +426,8 @@ func (c *connector) unsettled() bool {
 }
 
 // disconnect ends the connections in order with those peers that need nothing
-// more: what was sent still arrives. TCP does not tell what has arrived; but who
-// has a bye has all that the peer has sent, and both wait for one.
+// more: what was sent still arrives. TCP does not tell what has arrived; but an
+// end that has a bye has all that the peer has sent, and both wait for one.
 func (c *connector) disconnect() {
 	for i := range c.ep.peers {
 		if p := &c.ep.peers[i]; p.link != nil && p.link.state == up && p.saidBye != mono.Never {

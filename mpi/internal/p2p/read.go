@@ -18,7 +18,7 @@ import (
 //	<- Reads    the receiver has found the matching receive, and fetches its pieces
 //	<- FIN      the sender may have its memory back
 //
-// Nobody but the receiver knows when it reads, and a Read of memory that is not lent
+// Only the receiver knows when it reads, and a Read of memory that is not lent
 // any more would end the association of the two ranks. So a sender that gives up,
 // because the communicator was revoked for example, asks for its memory first:
 //
@@ -119,7 +119,7 @@ func (rd *reads) returned(rank int32) {
 			rd.ep.inviter.answered(r, rank)
 		}
 		if r.state == lingering && r.lent && r.borrower().rank == rank {
-			r.lent = r.mr != nil // nobody is there to whom a ghost's delegation is to be revoked
+			r.lent = r.mr != nil // no ghost is there to which a delegation is to be revoked
 			r.complete()
 		}
 	}

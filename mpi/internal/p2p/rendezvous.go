@@ -218,8 +218,8 @@ func (rv *rendezvous) packs(r *Request) bool {
 // postData posts the data and then the FIN, as far as there is room. There are
 // three ways: Writes from where the data lies, Writes from buffers of ours, and a
 // stream of messages for receivers that have to unpack. The memory is the sender's
-// again when all Writes from it have come back; the FIN is a copy, so that nobody
-// waits for its acknowledgement.
+// again when all Writes from it have come back; the FIN is a copy, so that no
+// request waits for its acknowledgement.
 func (rv *rendezvous) postData(r *Request, p *peer) bool {
 	ep := rv.ep
 	if r.grant.linked && p.link.state != up && !ep.net.conn.missed(r, p.link) {

@@ -63,9 +63,9 @@ func (m Mark) Got() bool { return m&got != 0 }
 // so.
 func (m Mark) Number() uint64 { return uint64(m &^ (got | Cancelled)) }
 
-// Request is an operation under way. Requests are pooled: whoever started one
-// takes its result with Wait or Test, after which the object belongs to the
-// pool and has another Generation.
+// Request is an operation under way. Requests are pooled: the caller that
+// started one takes its result with Wait or Test, after which the object belongs
+// to the pool and has another Generation.
 type Request struct {
 	// The result, and what the pool needs: all that is touched of a message that is
 	// sent at once, 64 bytes.
@@ -75,7 +75,7 @@ type Request struct {
 	st       Status
 	gen      uint32
 	state    state
-	detached bool // nobody waits for it: it returns to the pool by itself
+	detached bool // no caller waits for it: it returns to the pool by itself
 	offered  bool // sends: a neighbour may copy the data
 	asked    bool // sends: counted in peer.asked
 
@@ -87,7 +87,7 @@ type Request struct {
 	written uint64 // bytes that were posted (sends, Reads) or have come (receives in a stream)
 	data    data   // the user's memory, or what is left of it to be sent
 
-	peer     int32 // match.Any for a receive from anybody
+	peer     int32 // match.Any for a receive from any rank
 	id       uint32
 	inFlight int      // signaled work requests of it that verbs holds
 	notice   kind     // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost

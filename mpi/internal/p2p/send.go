@@ -173,8 +173,8 @@ func (s *sender) piece(p *peer, h front, v view, n int, more verbs.SendFlags) bo
 	return s.ep.net.sendBuffer(p, h, v, n, more)
 }
 
-// word sends the first n bytes of s.head. r hears when they have arrived, unless they are
-// there at once; nil: nobody does. false means no room.
+// word sends the first n bytes of s.head. r is told when they have arrived, unless they are
+// there at once; nil: no request is. false means no room.
 func (s *sender) word(p *peer, n int, r *Request) bool {
 	if p.channel != nil {
 		return s.ep.near.word(p, s.head[:n])

@@ -42,7 +42,7 @@ type sharing struct {
 // sharedArea is what a ghost has of a segment that was shared with it; without one, the memory is a window's.
 type sharedArea struct {
 	segment *Segment
-	mr      *verbs.MR // for those who write there; its key is that of the memory
+	mr      *verbs.MR // for processes that write there; its key is that of the memory
 }
 
 // Share lets a ghost of this host send from b and others write there through it, which a segment of this rank begins with, until
@@ -109,7 +109,7 @@ func (d *delegator) arrivedShared(h *header, b []byte) bool {
 }
 
 // mapShared maps a segment of a rank, and returns the key by which the rank is to know it, or 0, and the address
-// for those who write there.
+// for processes that write there.
 func (d Delegations) mapShared(owner int32, id, size uint64) (key uint32, addr uint64) {
 	if !Segments(d).With(owner) || size == 0 || size > math.MaxInt || d.ep.delegatee.shared(owner) >= sharedMost {
 		return 0, 0

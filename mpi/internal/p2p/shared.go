@@ -16,7 +16,7 @@ type Shared interface {
 }
 
 // sharedSleep is how long a rank sleeps at most that waits for memory: a Rouse is sent, but
-// nobody sees to it that it goes out where there is no room.
+// its sender does not see to it that it goes out where there is no room.
 const sharedSleep = 5 * mono.Millisecond
 
 // How often a rank gives its core away, where cores are scarce, before it sleeps, and how

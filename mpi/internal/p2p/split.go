@@ -34,7 +34,7 @@ type pieces struct {
 type split struct {
 	left int      // bytes that are still to come
 	r    *Request // its receive, or nil
-	m    *message // where it waits for one, or nil; neither: nobody wants it
+	m    *message // where it waits for one, or nil; neither: no receive takes it
 }
 
 // fits reports whether the send r of n bytes, too long to be eager, goes in pieces.
@@ -153,7 +153,7 @@ func (pc *pieces) arrivedRest(p *peer, data []byte) {
 	}
 }
 
-// abandon forgets the message m, which nobody will receive.
+// abandon forgets the message m, which no receive will take.
 func (pc *pieces) abandon(m *message) {
 	if s := &pc.ep.peers[m.entry.Source].split; s.m == m {
 		s.m = nil

@@ -16,7 +16,7 @@ package p2p
 // back to the queue pair at once, whatever becomes of their messages, so that RTS,
 // CTS, FIN, words of our own, and messages of other peers all pass. To leave the
 // buffers unposted, so that credits of the transport run out, would be simpler; but
-// then a message that somebody waits for is stuck behind those that nobody has asked
+// then a message that a receive waits for is stuck behind those that no receive has asked
 // for yet, even of another peer, and safe programs hang.
 
 // keepCost is what a message that waits takes besides its data, in bytes.

@@ -17,14 +17,14 @@ type Wait struct {
 	Bytes   int       // of the message, or of the room for it
 	Since   mono.Time // when it began
 	Awake   mono.Time // when the rank has looked last whether it is over; Never while it sleeps
-	Calls   []uintptr // program counters of who waits, the innermost first
+	Calls   []uintptr // program counters of the goroutine that waits, the innermost first
 }
 
 // waitCalls is how many program counters are kept.
 const waitCalls = 32
 
-// waits keeps the last Wait of an endpoint, for other goroutines. Only those who are
-// about to sleep write it, which takes much longer. It is a progress.SleepHook.
+// waits keeps the last Wait of an endpoint, for other goroutines. Only one that is
+// about to sleep writes it, which takes much longer. It is a progress.SleepHook.
 type waits struct {
 	ep     *Endpoint
 	target *Request // what the present wait is for; nil: anything

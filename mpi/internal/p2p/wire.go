@@ -31,12 +31,12 @@ const (
 	kindHave                     // how many of those are here
 	kindAgain                    // data of theirs, for the connection is broken
 	kindDelegate                 // to a ghost: a large message that it is to send
-	kindClaim                    // to a ghost: a CTS for what somebody has delegated to it
+	kindClaim                    // to a ghost: a CTS for what a sender has delegated to it
 	kindShare                    // to a ghost: memory that it is to send from
 	kindShared                   // the answer
 	kindUnshare                  // to a ghost: no more
 	kindInvite                   // a CTS before its time: write it there, where a ghost has the memory
-	kindPlaced                   // a ghost has written what somebody has delegated to it where the receiver has said
+	kindPlaced                   // a ghost has written what a sender has delegated to it where the receiver has said
 	kindEnd
 )
 
@@ -86,7 +86,7 @@ const Version = 15
 //	rest   the next ones, up to the end of the message whose head came last
 //	recall nothing; id is the sender's request; tag is 0, or 1 when no receive shall
 //	       meet the message any more: if one has, there is no answer; to a ghost 2 when
-//	       nobody waits for the answer. With tag 3 of an invite; id is the receiver's request
+//	       no rank waits for the answer. With tag 3 of an invite; id is the receiver's request
 //	rouse  nothing
 //	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
 //	       soon as it is whole. The data is that of a data message over the connection:

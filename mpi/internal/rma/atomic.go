@@ -9,8 +9,8 @@ import (
 )
 
 // Accumulates by atomic instructions of the processor, in memory that several ranks of a
-// host have mapped. Everybody uses them on the same elements, so whole elements change at
-// once whoever else is at work. Several elements are changed by words of 8 bytes, and single
+// host have mapped. All processes use them on the same elements, so whole elements change at
+// once whichever other one is at work. Several elements are changed by words of 8 bytes, and single
 // ones of up to 4 bytes by the word of 4 around them: that fails where anything else in it
 // has changed, and is tried again.
 

@@ -253,7 +253,7 @@ func flushOthers(w *flow, rank int32) error {
 }
 
 // quiet completes all that others than the one that keeps its lock do for this rank with the
-// memory of a rank: who gets the lock next sees it.
+// memory of a rank: the rank that gets the lock next sees it.
 func quiet(w *flow, rank int32) (all error) {
 	t := w.target(rank)
 	if t.alone() {

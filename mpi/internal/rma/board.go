@@ -11,16 +11,16 @@ import (
 )
 
 // Ghosts tell one another what ranks want (adapt.Exchange) while these call nothing, and Puts and Gets follow at
-// once: no two of them have an order, so they may be done by whoever has the memory. Accumulates may
-// not, nor do locks.
+// once: no two of them have an order, so they may be done by any process that has the memory. Accumulates
+// may not, nor do locks.
 //
 // What a rank wants it writes to a board, memory that it has in common with the ghosts of its host. The
 // first of these that lives reads that once an interval, tells the first ones of the other hosts, and
-// writes to its board what it knows of all ranks of the job. Who starts a Put or a Get looks there.
+// writes to its board what it knows of all ranks of the job. The origin of a Put or a Get looks there.
 
 // board is that memory. Its words are: how many probes have begun; from boardLine on, for each rank of the
 // host by its number there, what it wants and how many calls it has begun and ended (see
-// adapt.Exchange.Look), on a cache line of its own; and behind those who serves each rank of the job: 1, not a ghost.
+// adapt.Exchange.Look), on a cache line of its own; and behind those what serves each rank of the job: 1, not a ghost.
 type board []uint32
 
 const boardLine = 16 // words
@@ -107,7 +107,7 @@ func (b *Boards) Probes() (n uint32) {
 	return n
 }
 
-// on reports whether ghosts are to do what a rank of World is asked for. known: somebody tells.
+// on reports whether ghosts are to do what a rank of World is asked for. known: a ghost tells.
 func (b *Boards) on(rank int32) (on, known bool) {
 	for b.first < len(b.of) && b.in.Lost(b.ghosts[b.first]) {
 		b.first++
@@ -215,8 +215,8 @@ func (g *Ghost) openBoard(context uint32, source, client int32, body []byte) boo
 	return true
 }
 
-// Turn goes on with what steps cannot do: messages that are sent for ranks, and who leads the ghosts of its host tells others what its ranks
-// want.
+// Turn goes on with what steps cannot do: messages that are sent for ranks, and if g leads the ghosts of its host, it
+// tells others what its ranks want.
 func (g *Ghost) Turn() {
 	p2p.Delegations(g.in).Turn()
 	b := &g.told

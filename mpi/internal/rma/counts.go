@@ -5,11 +5,11 @@ import "github.com/xwarp/xwarp/internal/base/mono"
 // counters are what is counted on the way.
 type counters struct {
 	epochs Epochs
-	served []Served   // operations by who has done them: the first ones are ByItself, ByOwn and ByTarget
-	clock  mono.Clock // or nil: nobody wants to know how long is waited
+	served []Served   // operations by what has done them: the first ones are ByItself, ByOwn and ByTarget
+	clock  mono.Clock // or nil: how long is waited is not measured
 }
 
-// Account tells those who watch a rank what it does with a window.
+// Account tells code that watches a rank what it does with a window.
 type Account struct{ w *Window }
 
 // Account returns the account of a window.
@@ -18,7 +18,7 @@ func (w *Window) Account() Account { return Account{w} }
 // Counts is what a rank has done with a window up to now.
 type Counts struct {
 	Epochs Epochs
-	Served []Served // by who has done what
+	Served []Served // by what has done them
 	Waited mono.Duration
 	Most   mono.Duration // of that, for one rank
 	For    int           // for which; -1: for none
@@ -29,11 +29,11 @@ type Epochs struct{ Fences, Starts, Posts, Locks, LockAlls uint64 }
 
 // Served counts the operations of this rank that one has done.
 type Served struct {
-	By                      int // who: see Server
+	By                      int // what has done them: see Server
 	Puts, Gets, Accumulates uint64
 }
 
-// Who does the operations of a rank. ByGhost and what is above it are the ghosts of the job
+// What does the operations of a rank. ByGhost and what is above it are the ghosts of the job
 // by their numbers.
 const (
 	ByItself = iota // this rank, by loads and stores in memory that ranks of its host have in common
@@ -53,7 +53,7 @@ func (c *counters) by(who int) int32 {
 	return int32(len(c.served) - 1)
 }
 
-// Server returns who does an operation on the memory of a rank: the accumulate o, or, if that
+// Server returns what does an operation on the memory of a rank: the accumulate o, or, if that
 // is nil, a Put or a Get.
 func (a Account) Server(rank int32, o *Op) int {
 	w, t := a.w, a.w.target(rank)
@@ -72,7 +72,7 @@ func (c *counters) accumulate(t *target, own, direct bool) *Served {
 	return &c.served[ByTarget]
 }
 
-// waiting returns what time it is, where somebody wants to know how long is waited.
+// waiting returns what time it is, where it is measured how long is waited.
 func (c *counters) waiting() mono.Time {
 	if c.clock == nil {
 		return 0

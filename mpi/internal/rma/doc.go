@@ -21,8 +21,8 @@
 // memory in common (shared.go). What is one word of 8 bytes may be an atomic of verbs, which the
 // engine of that same process does (verbs.go).
 //
-// Ghosts are processes that serve memory of the ranks of their host instead of these. Who
-// serves a target is looked up in one place (target.world); what does it is the same code
+// Ghosts are processes that serve memory of the ranks of their host instead of these. Which
+// process serves a target is looked up in one place (target.world); what does it is the same code
 // (server).
 //
 // All is called inside (see p2p.Endpoint.Inside), and waits there.

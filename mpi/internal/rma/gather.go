@@ -8,7 +8,7 @@ import (
 // Short Puts and Accumulates wait for one another: those of one kind on one target share a
 // message, and the word that closes them (flush, unlock, complete) goes with them. A frame
 // costs both ends more than all that is in it, and a Put with its Flush is one frame each
-// way. Nothing waits for long that somebody waits for: what is gathered is sent before
+// way. Nothing waits for long that a rank waits for: what is gathered is sent before
 // anything else goes to the target, and before this rank waits for it.
 
 // Limits of what is gathered.

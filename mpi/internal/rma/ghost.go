@@ -7,7 +7,7 @@ import (
 )
 
 // Ghost is what a ghost does: it serves memory of ranks of its host for the windows that it
-// is of. It takes part in no epoch and no collective, so that nobody ever waits for more
+// is of. It takes part in no epoch and no collective, so that no rank ever waits for more
 // than its next step: an epoch of whatever kind is locks and flushes to it.
 type Ghost struct {
 	in     p2p.Inside
@@ -136,7 +136,7 @@ func (s *served) detach() {
 	s.mr, s.segment, s.mem = nil, nil, nil
 }
 
-// close ends the service. Nobody operates on the memory any more.
+// close ends the service. No rank operates on the memory any more.
 func (g *Ghost) close(at **served) bool {
 	s := *at
 	*at = nil
@@ -151,7 +151,7 @@ const serveLen = 16
 // Service is how this rank has its memory served by ghosts.
 type Service struct{ w *flow }
 
-// ServiceOf returns that of a window. It is for those who are inside.
+// ServiceOf returns that of a window. It is for code that is inside.
 func ServiceOf(w *Window) Service { return Service{&w.flow} }
 
 // lending is memory of this rank that its ghost may send from, and receive into.
@@ -234,7 +234,7 @@ func (of Service) served(ghost int32, key uint32, addr []byte) bool {
 	return false
 }
 
-// Leave ends the service, when nobody operates on the memory any more. Ghosts that are lost
+// Leave ends the service, when no rank operates on the memory any more. Ghosts that are lost
 // have left.
 func (of Service) Leave() error {
 	w := of.w

@@ -10,18 +10,18 @@ const (
 	Exclusive      // MPI_LOCK_EXCLUSIVE
 )
 
-// locks are the locks of one target: what its rank keeps for those who lock it. Who asks
-// first is served first, so that neither kind starves the other one. It knows no messages:
-// its methods return who is to be told that it has the lock.
+// locks are the locks of one target: what its rank keeps for the ranks that lock it. The
+// one that asks first is served first, so that neither kind starves the other one. It knows no
+// messages: its methods return the ranks that are to be told that they have the lock.
 //
 // Ranks of this host have their lock of the target in memory, if it has some in common with
-// them, and are not here. Then who is here has its lock only while the target has that one
+// them, and are not here. Then a rank that is here has its lock only while the target has that one
 // for it.
 type locks struct {
 	held    []Mode      // by rank
 	holders int         // how many are not Unlocked
 	only    bool        // the one holder has it Exclusive
-	queue   []claim     // who waits, in order
+	queue   []claim     // of the ranks that wait, in order
 	granted []int32     // memory of results
 	shared  *sharedLock // or nil
 	member  int         // whose lock there is that of all ranks here
@@ -40,7 +40,7 @@ func (l *locks) fits(m Mode) bool {
 	if l.shared == nil || l.shared.try(l.member, m) {
 		return true
 	}
-	l.shared.far.Store(1) // who gives something back from now on tells
+	l.shared.far.Store(1) // a rank that gives something back from now on tells
 	return l.shared.try(l.member, m)
 }
 
@@ -51,14 +51,14 @@ func (l *locks) give(c claim) {
 	l.only = c.mode == Exclusive
 }
 
-// idle gives back what the target has for nobody.
+// idle gives back what the target has for no rank.
 func (l *locks) idle() {
 	if l.shared != nil && l.holders == 0 {
 		l.shared.release(l.member)
 	}
 }
 
-// claim asks for a lock, of n ranks' worth. It returns false for what nobody asks for who
+// claim asks for a lock, of n ranks' worth. It returns false for what no rank asks for that
 // keeps to the protocol.
 func (l *locks) claim(n int, rank int32, m Mode) (granted []int32, ok bool) {
 	if !l.may(n, rank, m) {
@@ -125,11 +125,11 @@ func (l *locks) lost(rank int32) (granted []int32) {
 	if granted, ok := l.release(rank); ok {
 		return granted
 	}
-	l.idle() // it may have been the one for whom the target waits
+	l.idle() // it may have been the one for which the target waits
 	return l.serve()
 }
 
-// serve gives locks to those who wait, as far as that is possible.
+// serve gives locks to the ranks that wait, as far as that is possible.
 func (l *locks) serve() []int32 {
 	l.granted = l.granted[:0]
 	n := 0

@@ -12,15 +12,15 @@ import (
 // its answer, which need no registration.
 const readMin = 8 << 10
 
-// Op is an operation on memory of a target: on the bytes of Layout, at an offset. Who does it
-// uses it up: Layout is at its end then, and Target the last one of a part.
+// Op is an operation on memory of a target: on the bytes of Layout, at an offset. The call that
+// does it uses it up: Layout is at its end then, and Target the last one of a part.
 type Op struct {
 	Target int32
 	At     int64        // bytes from the start of the target's memory to where Layout counts from
 	Layout dtype.Cursor // see dtype.Type.Layout
 	Kind   dtype.Kind   // accumulates: of the elements
 	Op     *dtype.Op    // accumulates
-	Tally  *Tally       // or nil: who waits for the end
+	Tally  *Tally       // or nil: of the caller that waits for the end
 }
 
 // contiguous returns where the bytes are at the target, if they are in one piece.

@@ -58,7 +58,7 @@ func (w *Window) Start(targets []int32, free bool) error {
 	return first
 }
 
-// tellHome sends a word to a rank itself, whoever serves its memory.
+// tellHome sends a word to a rank itself, whichever process serves its memory.
 func (w *Window) tellHome(rank, what int32) error {
 	t := w.target(rank)
 	if t.client == 0 {

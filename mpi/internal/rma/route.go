@@ -2,15 +2,15 @@ package rma
 
 import "github.com/xwarp/xwarp/mpi/internal/p2p"
 
-// Who does the operations on memory that a ghost serves: that ghost, or the rank itself. Which
+// What does the operations on memory that a ghost serves: that ghost, or the rank itself. Which
 // it is changes where all ranks of the window are in one call and nothing is under way, so that
-// accumulates are always done by one process, in their order. Locks stay with the ghost: who
-// has one keeps it.
+// accumulates are always done by one process, in their order. Locks stay with the ghost: a
+// rank that has one keeps it.
 
 // Routes are the routes of a window.
 type Routes struct{ w *flow }
 
-// RoutesOf returns those of a window. It is for those who are inside.
+// RoutesOf returns those of a window. It is for code that is inside.
 func RoutesOf(w *Window) Routes { return Routes{&w.flow} }
 
 // Serves reports whether ghosts serve memory of any rank, so that routes may change.
@@ -37,8 +37,8 @@ func (r Routes) Differ(lost []int64, ghosts []bool) bool {
 // Change lets ranks serve themselves whose ghosts are lost, and of all others that have one the
 // ghost do the operations on their memory, or not, as ghosts says of each rank: nil, of none. It
 // reports whether this rank's ghost is lost. All ranks of the window have flushed before, and
-// say the same. Where ghosts are lost they are behind the end of an epoch, too: nobody has a
-// lock, so the new servers begin without any knowledge of what the ghosts have had.
+// say the same. Where ghosts are lost they are behind the end of an epoch, too: no rank has
+// a lock, so the new servers begin without any knowledge of what the ghosts have had.
 func (r Routes) Change(lost []int64, ghosts []bool) (own bool) {
 	w := r.w
 	for i := range w.ranks {
@@ -84,7 +84,7 @@ func (r Routes) Lost() []int64 {
 	return lost
 }
 
-// turn changes who does the operations on the memory of a rank.
+// turn changes which process does the operations on the memory of a rank.
 func (w *flow) turn(rank int32) {
 	t := w.target(rank)
 	t.Key, t.Own.Key = t.Own.Key, t.Key
@@ -108,8 +108,8 @@ func assign(w *flow, t *target, ghost bool) {
 	t.by = w.counts.by(ByGhost + int(t.world) - len(w.ghosts.Of))
 }
 
-// Follow says of each rank whether Puts and Gets are to follow at once who it wants to do them. It is
-// called where Change may be.
+// Follow says of each rank whether Puts and Gets are to follow at once which process it wants to do them. It
+// is called where Change may be.
 func (r Routes) Follow(follows []bool) {
 	for i := range r.w.ranks {
 		r.w.targets[i].Follows = follows[i]
@@ -117,7 +117,7 @@ func (r Routes) Follow(follows []bool) {
 	pair(r.w)
 }
 
-// reach finds out how those who do the operations on the memory of a rank can be reached.
+// reach finds out how the process that does the operations on the memory of a rank can be reached.
 func (w *flow) reach(rank int32, t *target) {
 	if w.own(rank) {
 		t.by, t.chunk, t.plain, t.reached = ByOwn, selfChunk, false, false
@@ -128,7 +128,7 @@ func (w *flow) reach(rank int32, t *target) {
 	t.reached = t.plain && w.in.CanRead(t.world)
 }
 
-// keeper returns who keeps the locks of a rank, and the number that it knows the rank by.
+// keeper returns the process that keeps the locks of a rank, and the number that it knows the rank by.
 func (w *flow) keeper(t *target) (world, client int32) {
 	if t.Client == t.client {
 		return t.world, t.client

@@ -15,7 +15,7 @@ type server struct {
 	in      p2p.Inside
 	context uint32
 	ranks   int               // of the job
-	client  int32             // of a ghost: for whom
+	client  int32             // of a ghost: for which rank
 	me      int32             // the process here
 	self    p2p.ActiveHandler // that takes answers to it
 	memory

@@ -16,7 +16,7 @@ import (
 //
 // What the processor has no instruction for remains a message to the target: accumulates on
 // elements that are wider than 8 bytes, that have gaps, or that are not aligned. Which way
-// it is follows from the datatype and the address alone, whoever is at the other end, and
+// it is follows from the datatype and the address alone, whichever rank is at the other end, and
 // accumulates are atomic and ordered for elements of one datatype only (MPI 4.1, section
 // 12.7.1). So what messages bring from other hosts is done with the same instructions.
 

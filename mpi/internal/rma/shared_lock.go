@@ -7,8 +7,8 @@ import (
 
 // sharedLock is the lock of a target in memory that the ranks of its host have in common.
 // Each of them has a number there, its member; the last one is that of the target for
-// ranks of other hosts, for which it takes the lock as they ask (locks.go). Who has the
-// lock, or waits to have it for itself alone, follows from words that nobody else writes as
+// ranks of other hosts, for which it takes the lock as they ask (locks.go). Which one has the
+// lock, or waits to have it for itself alone, follows from words that no other one writes as
 // long as that one lives; so what a dead rank had can be taken from it.
 type sharedLock struct {
 	owner   *atomic.Uint32  // 1 + the member that has it Exclusive, or will when the readers are gone
@@ -19,15 +19,15 @@ type sharedLock struct {
 // lockWords is how many words there are before the readers.
 const lockWords = 2
 
-// try takes the lock for a member, or reports that it cannot now. Who wants it Exclusive and
-// cannot keeps later readers out from then on, and tries again, or calls release.
+// try takes the lock for a member, or reports that it cannot now. One that wants it Exclusive
+// and cannot keeps later readers out from then on, and tries again, or calls release.
 func (l *sharedLock) try(member int, m Mode) bool {
 	if m == Shared {
 		if l.owner.Load() != 0 {
 			return false
 		}
 		l.readers[member].Store(1)
-		if l.owner.Load() == 0 { // the other order than that of who becomes the owner
+		if l.owner.Load() == 0 { // the other order than that of a member that becomes the owner
 			return true
 		}
 		l.readers[member].Store(0)

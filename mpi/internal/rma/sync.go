@@ -22,7 +22,7 @@ func (w *Window) may(rank int32) error {
 		return w.locked(rank)
 	case w.access == fenced, w.access >= some && t.held != Unlocked, w.access == starts && t.begun:
 		return nil
-	case w.access == all: // the ghost that keeps the lock is lost, whoever does the operations
+	case w.access == all: // the ghost that keeps the lock is lost, whichever process does the operations
 		return w.in.Trouble(w.context, w.keptBy(t))
 	}
 	return wrong(rank, "there is no epoch for operations on rank %d, but %s: call Lock, LockAll, Start or Fence before", rank, where[w.access])
@@ -74,7 +74,7 @@ func (w *Window) Fenced(succeed bool) {
 }
 
 // Lock locks a target, and returns when it has the lock, or, if that is for later, lets the first
-// operation wait for it. free says that nobody has, or will ask for, one that conflicts
+// operation wait for it. free says that no rank has, or will ask for, one that conflicts
 // (MPI_MODE_NOCHECK).
 func (w *Window) Lock(rank int32, m Mode, free, later bool) error {
 	t := w.target(rank)
@@ -88,7 +88,7 @@ func (w *Window) Lock(rank int32, m Mode, free, later bool) error {
 		return err
 	}
 	var err error
-	if w.target(w.me).asked { // who waits for two at a time may get the second one first
+	if w.target(w.me).asked { // a rank that waits for two at a time may get the second one first
 		err = w.locked(w.me)
 	}
 	w.opened++
@@ -155,7 +155,7 @@ func (w *Window) close(rank int32) {
 //
 // It first tries all at a time. Where that fails, it gives back the locks behind the first
 // target that has none for it now, and waits for the rest one by one, in the order of
-// ranks: who waits holds lower ones only, so that no two wait for each other.
+// ranks: one that waits holds lower ones only, so that no two wait for each other.
 func (w *Window) LockAll(free bool) error {
 	if err := w.enter(all); err != nil {
 		return err
@@ -193,13 +193,13 @@ func (w *Window) LockAll(free bool) error {
 	}
 	for i := range w.ranks {
 		if t := &w.targets[i]; t.Client != 0 && w.in.Lost(w.keptBy(t)) {
-			t.held = Unlocked // nobody has its lock any more
+			t.held = Unlocked // no rank has its lock any more
 		}
 	}
 	return nil
 }
 
-// keptBy returns who keeps the lock of a rank.
+// keptBy returns the process that keeps the lock of a rank.
 func (w *flow) keptBy(t *target) int32 {
 	world, _ := w.keeper(t)
 	return world
@@ -215,7 +215,7 @@ func (w *Window) giveBack(rank int32) {
 	_ = w.guard(rank, sayUnlock, 0)
 }
 
-// over reports whether nothing works any more, whoever is at the other end.
+// over reports whether nothing works any more, whichever rank is at the other end.
 func (w *flow) over() bool { return w.in.Trouble(w.context, w.targets[w.me].home) != nil }
 
 // Unlock ends the epoch of a lock: operations are complete, here and there.
@@ -246,7 +246,7 @@ func (w *Window) unlock(rank int32) error {
 		w.near.unlock(rank, t)
 		return before
 	}
-	if keeper, _ := w.keeper(t); keeper != t.world { // to whom the unlock does not say that operations are done
+	if keeper, _ := w.keeper(t); keeper != t.world { // to which the unlock does not say that operations are done
 		before = join(before, join(w.ping(rank, t), w.settle(rank)))
 	}
 	told := uint32(0)
@@ -347,8 +347,8 @@ func (w *flow) settleAll() (all error) {
 	return all
 }
 
-// sweep takes the targets out of touched with which nothing is under way, if nobody goes over
-// them.
+// sweep takes the targets out of touched with which nothing is under way, if no goroutine
+// goes over them.
 func (w *flow) sweep() {
 	if w.sweeps > 0 {
 		return

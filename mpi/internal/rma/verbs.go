@@ -9,7 +9,7 @@ import (
 
 // FetchOne and Swap of 8 bytes at a target through the network are atomics of verbs: its engine
 // does them when they arrive, in the same steps in which the target does what messages say, and
-// with instructions of the processor, as others do who have the memory mapped. Messages may
+// with instructions of the processor, as others do that have the memory mapped. Messages may
 // still wait to be handled then, so that an atomic goes only where none from here is under way,
 // for accumulates of one origin are done in their order.
 

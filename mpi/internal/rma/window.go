@@ -38,7 +38,7 @@ type Remote struct {
 	Locked   bool    // its rank may lock others one by one
 	Words    bool    // it begins at a multiple of 8
 	Segments bool    // its rank binds by segment
-	Follows  bool    // Puts and Gets are to follow at once who its rank wants to do them
+	Follows  bool    // Puts and Gets are to follow at once which process its rank wants to do them
 	Others   []Other // that serve it, too
 	Own      Access  // of memory that a ghost serves: where it is at the rank itself
 }
@@ -46,7 +46,7 @@ type Remote struct {
 // Access is where others write and read memory.
 type Access struct {
 	Key    uint32 // 0: only messages may
-	twin   int32  // 0, or the target for whoever of ghost and rank does not serve at present: see board.go
+	twin   int32  // 0, or the target for whichever of ghost and rank does not serve at present: see board.go
 	Addr   uint64
 	others *others
 }
@@ -65,13 +65,13 @@ type Config struct {
 	Ghosts  *Ghosts    // of the job; nil: none
 	Binding Binding    // of Puts and Gets of this rank
 	Layers  []uint32   // contexts of overlapping windows; nil: see layers
-	Clock   mono.Clock // for how long this rank waits for others; nil: nobody wants to know
+	Clock   mono.Clock // for how long this rank waits for others; nil: that is not measured
 }
 
 // Window is a window as one rank has it.
 //
-// For each rank of its communicator it takes 136 bytes, as many again where ghosts serve, one more when somebody locks
-// this rank, and for each of this host 80 more and in the segment, once for all, 4 for each
+// For each rank of its communicator it takes 136 bytes, as many again where ghosts serve, one more when a rank locks
+// this one, and for each of this host 80 more and in the segment, once for all, 4 for each
 // pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
@@ -96,7 +96,7 @@ type flow struct {
 	self    p2p.ActiveHandler // the window
 	index   []int32
 	ghosts  *Ghosts // or nil
-	boards  *Boards // or nil: nobody follows them
+	boards  *Boards // or nil: Puts and Gets follow none
 	layers  layers
 	targets []target // by rank, and behind those the other ghosts that serve memory: see spread
 	ranks   int
@@ -132,11 +132,11 @@ type target struct {
 	Remote
 	others  *others       // or nil: one serves all of its memory
 	near    *neighbour    // or nil: its memory is not mapped here
-	err     error         // that an operation has met and nobody was told of
+	err     error         // that an operation has met and no caller was told of
 	home    int32         // the rank in World
-	world   int32         // who serves its memory: the rank, or a ghost
-	client  int32         // which is told by this for whom; 0: the rank
-	by      int32         // in counters.served: who does what needs no message, or gets it
+	world   int32         // what serves its memory: the rank, or a ghost
+	client  int32         // which is told by this for which rank; 0: the rank
+	by      int32         // in counters.served: of what does what needs no message, or gets it
 	waited  mono.Duration // for it
 	chunk   int32         // longest body of a message
 	acks    int32         // answers to come to sayFlush and sayUnlock
@@ -149,14 +149,14 @@ type target struct {
 	free    bool          // it was not asked for that, because of NOCHECK
 	asked   bool          // it was, and has not given it yet
 	refused bool          // it could not give it at once
-	dirty   bool          // something was sent that nobody has asked about yet
+	dirty   bool          // something was sent that this rank has not asked about yet
 	listed  bool          // in Window.touched
 	begun   bool          // in Window.started
 	plain   bool          // Writes go there
 	reached bool          // and Reads
 }
 
-// Tally counts what is left of one operation whose end somebody waits for.
+// Tally counts what is left of one operation whose end a caller waits for.
 type Tally struct {
 	Left int
 	Err  error
@@ -277,7 +277,7 @@ func (w *flow) rankOf(world, client int32) int32 {
 // own reports whether the memory of a rank is that of this rank, and no ghost serves it.
 func (w *flow) own(rank int32) bool { return rank == w.me && w.targets[rank].client == 0 }
 
-// target returns who serves the memory of a rank: the rank itself.
+// target returns what serves the memory of a rank: the rank itself.
 func (w *flow) target(rank int32) *target { return &w.targets[rank] }
 
 // touch notes that something is sent to a target that a flush has to cover.
@@ -356,7 +356,7 @@ func (w *flow) fetched(i int32, err error) {
 	w.flying--
 }
 
-// note keeps an error until somebody waits for the target.
+// note keeps an error until a caller waits for the target.
 func (t *target) note(err error) {
 	if t.err == nil {
 		t.err = err
