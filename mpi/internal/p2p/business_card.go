@@ -102,7 +102,7 @@ func (ep *Endpoint) Connect(cards []string, await func(func() error) error) erro
 		err = await(func() error { return ep.meet(i, &c) })
 		ep.peers[i].eagerTop = ep.peers[i].eagerMax
 		if err != nil {
-			return fmt.Errorf("no way to %s: %w", ep.failures.who(int32(i)), err)
+			return fmt.Errorf("no way to %s: %w", ep.failures.nameOf(int32(i)), err)
 		}
 	}
 	if !slices.ContainsFunc(ep.peers, func(p peer) bool { return p.lends != nil }) {

@@ -56,7 +56,7 @@ func (fs *failures) silent(why string) string {
 }
 
 func (fs *failures) lostError(rank int, why string) *Error {
-	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("%s is lost: %s", fs.who(int32(rank)), why)}
+	return &Error{Code: PeerLost, Peer: rank, Detail: fmt.Sprintf("%s is lost: %s", fs.nameOf(int32(rank)), why)}
 }
 
 // lost is lostError, with what is wrong with the network device of this host if the rank is
@@ -113,8 +113,8 @@ func (fs *failures) left(rank int, why string) {
 	}
 }
 
-// The name of a rank, or of a ghost, for people.
-func (fs *failures) who(rank int32) string {
+// nameOf returns the name of a rank, or of a ghost, for people.
+func (fs *failures) nameOf(rank int32) string {
 	if ranks := fs.ep.cfg.ranks(); int(rank) >= ranks {
 		return fmt.Sprintf("ghost %d", int(rank)-ranks)
 	}
@@ -130,10 +130,10 @@ func (fs *failures) arrivedLost(h *header, ranks []byte) {
 		case rank >= uint32(len(ep.peers)):
 			ep.Stats.Malformed++
 		case rank == uint32(ep.rank):
-			fs.end(fs.lostError(int(rank), fmt.Sprintf("so %s takes this one, and the ranks that are left go on without it", fs.who(h.source))))
+			fs.end(fs.lostError(int(rank), fmt.Sprintf("so %s takes this one, and the ranks that are left go on without it", fs.nameOf(h.source))))
 			return
 		default:
-			fs.failPeer(int(rank), fs.lostError(int(rank), fs.who(h.source)+" says so"))
+			fs.failPeer(int(rank), fs.lostError(int(rank), fs.nameOf(h.source)+" says so"))
 		}
 	}
 }
