@@ -42,7 +42,9 @@ func DeferSysmon() (thread int, err error) {
 	if err := setPolicy(thread, unix.SCHED_BATCH); err != nil {
 		return 0, fmt.Errorf("progress: policy of thread %d: %w", thread, err)
 	}
-	_ = os.WriteFile(slackOf(thread), strconv.AppendInt(nil, monitorSlack, 10), 0) // it may not: it looks more often
+	if slack, err := slackOf(thread); err == nil && slack < monitorSlack { // that of C programs has more
+		_ = os.WriteFile(slackFile(thread), strconv.AppendInt(nil, monitorSlack, 10), 0) // it may not: it looks more often
+	}
 	return thread, nil
 }
 
@@ -50,8 +52,16 @@ func DeferSysmon() (thread int, err error) {
 // they may be so, too, until Restore.
 const monitorSlack = 1_000_000
 
-// slackOf returns the file that says how late timers of a thread may be.
-func slackOf(thread int) string { return fmt.Sprintf("/proc/%d/timerslack_ns", thread) }
+// slackOf returns how late timers of a thread may be, in nanoseconds.
+func slackOf(thread int) (uint64, error) {
+	text, err := os.ReadFile(slackFile(thread))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 63)
+}
+
+func slackFile(thread int) string { return fmt.Sprintf("/proc/%d/timerslack_ns", thread) }
 
 // sysmon finds the monitor thread, which is never the first one. Threads of Go sleep in nanosleep(2)
 // and do not ask for what is left; libraries of C call clock_nanosleep(2).
@@ -89,8 +99,7 @@ func Restore() {
 		return
 	}
 	_ = setPolicy(0, unix.SCHED_NORMAL)
-	text, _ := os.ReadFile(slackOf(unix.Getpid()))
-	if slack, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 63); err == nil {
+	if slack, err := slackOf(unix.Getpid()); err == nil {
 		_ = unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(slack), 0, 0, 0)
 	}
 }
