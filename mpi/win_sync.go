@@ -112,15 +112,20 @@ func (w *Win) grouped(op string, g *Group, mode, legal WinMode, f func([]int32, 
 	if err != nil {
 		return w.report(err)
 	}
-	return w.inEndpoint(op, Undefined, func() error { return f(ranks, mode&ModeNoCheck != 0) })
+	t := w.beginSync(op, Undefined)
+	err = f(ranks, mode&ModeNoCheck != 0)
+	w.c.ep.Inside().Flush()
+	return w.endSync(op, t, err)
 }
 
-// inEndpoint runs a call on a target, or on several, and sends what it has left.
-func (w *Win) inEndpoint(op string, target int, call func() error) error {
+// beginSync begins a call on a target, or on several, and endSync ends it.
+func (w *Win) beginSync(op string, target int) *Call {
 	t := w.c.watch().begin(op, w.c, target, Undefined, 0)
 	w.c.ep.Enter()
-	err := call()
-	w.c.ep.Inside().Flush()
+	return t
+}
+
+func (w *Win) endSync(op string, t *Call, err error) error {
 	w.c.ep.Leave()
 	err = w.failed(op, err)
 	t.end(err)
@@ -153,7 +158,10 @@ func (w *Win) closes(op string, f func(*rma.Window) error) error {
 	if err := w.live(op); err != nil {
 		return w.report(err)
 	}
-	return w.inEndpoint(op, Undefined, func() error { return f(w.w) })
+	t := w.beginSync(op, Undefined)
+	err := f(w.w)
+	w.c.ep.Inside().Flush()
+	return w.endSync(op, t, err)
 }
 
 // Lock begins an access epoch for operations on one rank, which need not call anything
@@ -172,9 +180,9 @@ func (w *Win) Lock(kind LockType, target int, mode WinMode) error {
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	return w.inEndpoint(op, target, func() error {
-		return w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0, w.lazy && target == w.c.rank)
-	})
+	t := w.beginSync(op, target)
+	err = w.w.Lock(int32(target), rma.Mode(kind), mode&ModeNoCheck != 0, w.lazy && target == w.c.rank)
+	return w.endSync(op, t, err)
 }
 
 // rank checks a target.
@@ -195,7 +203,8 @@ func (w *Win) LockAll(mode WinMode) error {
 	if err != nil {
 		return w.report(err)
 	}
-	return w.inEndpoint(op, Undefined, func() error { return w.w.LockAll(mode&ModeNoCheck != 0) })
+	t := w.beginSync(op, Undefined)
+	return w.endSync(op, t, w.w.LockAll(mode&ModeNoCheck != 0))
 }
 
 // UnlockAll ends the epoch of LockAll: all operations are complete, here and at their
@@ -231,14 +240,15 @@ func (w *Win) atTarget(op string, target int, passive bool, f func(*rma.Window, 
 	if err != nil || target == ProcNull {
 		return w.report(err)
 	}
-	return w.inEndpoint(op, target, func() error {
-		if passive {
-			if err := w.w.Passive(int32(target)); err != nil {
-				return err
-			}
-		}
-		return f(w.w, int32(target))
-	})
+	t := w.beginSync(op, target)
+	if passive {
+		err = w.w.Passive(int32(target))
+	}
+	if err == nil {
+		err = f(w.w, int32(target))
+	}
+	w.c.ep.Inside().Flush()
+	return w.endSync(op, t, err)
 }
 
 // FlushAll is Flush of all targets (MPI_Win_flush_all).

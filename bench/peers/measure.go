@@ -252,6 +252,10 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 	enough := m.pace.share(mono.Real{}.Now())
 	orders := make([]Order, len(columns))
 	points := make([][]bench.Point, len(columns))
+	warming := -1
+	if t.Where.Crowded { // not before it is known what a call takes
+		warming = 0
+	}
 	for round := -1; round < rounds; round++ { // the first one is to learn how long a burst may be
 		if round > 0 && enough > 0 && (mono.Real{}).Now() >= enough {
 			break
@@ -270,8 +274,8 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 			if round < 0 {
 				o = t.first(size)
 			}
-			if first := round < 0; first != t.Where.Crowded && round <= 0 {
-				o.Warmup = max(o.Warmup, t.cold(size)) // of ranks without processors when it is known what a call takes
+			if round == warming {
+				o.Warmup = max(o.Warmup, t.cold(size))
 			}
 			began := mono.Real{}.Now()
 			p, err := c.run(t, o)
@@ -286,7 +290,7 @@ func (m Measurement) row(t Table, size int, columns []column) ([]bench.Result, e
 				points[k] = []bench.Point{p} // that will do: ranks without processors are not waited for
 			default:
 				orders[k] = t.burst(size, p, length)
-				if t.Where.Crowded {
+				if t.Where.Crowded && t.Case.Kind == bench.Collective {
 					orders[k].limit(each, length)
 				}
 			}

@@ -173,8 +173,7 @@ func on(hosts, n, mtu int, cores []int) Where {
 		w.Cores = cores[:n]
 	case hosts <= len(cores):
 		for i := range n {
-			first, end := testbed.Share(len(cores), hosts, i*hosts/n)
-			w.Cores = append(w.Cores, cores[first+i%(n/hosts)%(end-first)])
+			w.Cores = append(w.Cores, cores[testbed.Processor(len(cores), hosts, i*hosts/n, i%(n/hosts))])
 		}
 	}
 	return w

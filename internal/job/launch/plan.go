@@ -326,10 +326,9 @@ func (p *plan) shareProcessors(hosts, cpus int) {
 	used := make([]int, hosts)
 	for i := range p.agents {
 		a := &p.agents[i]
-		first, end := testbed.Share(cpus, hosts, a.host)
 		a.bind.To = p.bind
 		for k := range a.ranks {
-			a.ranks[k].Slot = first + used[a.host]%(end-first)
+			a.ranks[k].Slot = testbed.Processor(cpus, hosts, a.host, used[a.host])
 			used[a.host]++
 		}
 	}

@@ -69,15 +69,9 @@ func remove(prefix string, spare int) (removed []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	spaces := make(map[nsID]bool)
-	for _, name := range names {
-		if id, ok := nsIDOf(netnsPath(name)); ok {
-			spaces[id] = true
-		}
-	}
 	var errs []error
 	if len(names) > 0 {
-		in := isIn(spaces)
+		in := isIn(names)
 		if err := proc.KillAll(func(pid int) bool { return pid != spare && in(pid) }); err != nil {
 			errs = append(errs, permission(err))
 		}
@@ -120,7 +114,13 @@ func nsIDOf(path string) (nsID, bool) {
 
 // isIn returns what tells whether the main thread of a process is in one of the
 // namespaces.
-func isIn(spaces map[nsID]bool) func(pid int) bool {
+func isIn(names []string) func(pid int) bool {
+	spaces := make(map[nsID]bool)
+	for _, name := range names {
+		if id, ok := nsIDOf(netnsPath(name)); ok {
+			spaces[id] = true
+		}
+	}
 	return func(pid int) bool {
 		// A zombie has no namespace, a process that is gone no file.
 		id, ok := nsIDOf(fmt.Sprintf("/proc/%d/ns/net", pid))

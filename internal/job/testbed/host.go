@@ -49,9 +49,12 @@ type Host struct {
 	closed  chan struct{}
 }
 
-// Share returns which of n processors belong to one of several hosts, at most n, as if each were
-// a machine: from first up to before end.
-func Share(n, hosts, host int) (first, end int) { return n * host / hosts, n * (host + 1) / hosts }
+// Processor returns which of n processors is for process i of a host, if each of several hosts, at most n,
+// has its share of these for itself, as if it were a machine: from 0 up.
+func Processor(n, hosts, host, i int) int {
+	first, end := n*host/hosts, n*(host+1)/hosts
+	return first + i%(end-first)
+}
 
 func newHost(prefix string, i int, ipv6 bool) (*Host, error) {
 	network := hostAddr(0, i, ipv6)

@@ -122,12 +122,7 @@ func pidsIn(t *testing.T, name string) []int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spaces := map[nsID]bool{}
-	for _, n := range names {
-		id, _ := nsIDOf(netnsPath(n))
-		spaces[id] = true
-	}
-	return proc.That(isIn(spaces))
+	return proc.That(isIn(names))
 }
 
 func TestClean_afterOwnerAndJanitorDied(t *testing.T) {

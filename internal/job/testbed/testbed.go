@@ -245,14 +245,12 @@ func (t *Testbed) build(hosts int) error {
 // Signal sends a signal to what runs in the namespaces of t, other than this process and those
 // that t needs itself. SIGSTOP and SIGCONT make them give the processors to others for a while.
 func (t *Testbed) Signal(signal unix.Signal) error {
-	spaces := make(map[nsID]bool)
+	var names []string
 	for _, h := range t.Hosts {
-		if id, ok := nsIDOf(netnsPath(h.Name)); ok {
-			spaces[id] = true
-		}
+		names = append(names, h.Name)
 	}
 	var errs []error
-	in := isIn(spaces)
+	in := isIn(names)
 	for _, pid := range proc.That(in) {
 		errs = append(errs, proc.SignalIf(pid, signal, in))
 	}

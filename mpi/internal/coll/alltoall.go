@@ -31,11 +31,11 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 		AlltoallHosts(s, t, out, in)
 		return
 	}
-	if each := len(out) / t.Size; t.Size == 2 {
-		t = t.within(t.piece(each))
-	} else {
-		t = t.within(len(out))
+	given := len(out)
+	if t.Size == 2 {
+		given /= 2 // only what is for the other one
 	}
+	t = t.within(t.piece(given))
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:
 		AlltoallSlots(s, t, out, in)

@@ -2,16 +2,16 @@ package coll
 
 // AlltoallHosts lets the leader of each host send what its ranks have for another host in one message, which
 // it finds in their slots, and gives what comes to all of them. It is AlltoallLinear where ranks of a host do not
-// follow one another, or have longer vectors than slots.
+// follow one another, or have longer vectors than the slots of a host.
 //
 // Why: for short blocks. Each host sends one message to each other one, not one for each pair of ranks.
 // Cost: that of linear over hosts, and 3 n b inside of one, with n bytes of all ranks of a host.
 func AlltoallHosts(s *Schedule, t Team, out, in []byte) {
-	local, first, top, _ := t.Hosts.levels(s, t, 0)
-	if !t.Hosts.inOrder || !local.near(len(out)) {
+	if !t.Hosts.inOrder || !t.nearAll(len(out)) {
 		AlltoallLinear(s, t, s.EvenParts(out, t.Size), s.EvenParts(in, t.Size))
 		return
 	}
+	local, first, top, _ := t.Hosts.levels(s, t, 0)
 	each := len(out) / t.Size
 	give(s, local, out, len(out))
 	slotStep(s, slotAwait, everyMember, nil, nil)

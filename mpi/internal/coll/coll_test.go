@@ -470,7 +470,8 @@ func TestAlltoall_everyLength(t *testing.T) {
 		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "linear": blocks(AlltoallLinear),
 		"slots": func(s *Schedule, t Team, out, in []byte) { Alltoall(s, share(t), out, in) },
 	}
-	for i, place := range placements {
+	uneven := func(r int) int { return min(r/8, 1) } // whose slots have not the same length
+	for i, place := range append(slices.Clone(placements), uneven) {
 		share := slotted()
 		algorithms[fmt.Sprint("hosts", i)] = func(s *Schedule, t Team, out, in []byte) {
 			if t = hosted(t, place); t.Hosts != nil && len(out) > 0 {
@@ -482,7 +483,7 @@ func TestAlltoall_everyLength(t *testing.T) {
 	}
 	algorithms.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
-			for _, each := range []int{0, 1, 3, 100, 40_000} {
+			for _, each := range []int{0, 1, 3, 100, 500, 40_000} {
 				if each*n > 150_000 {
 					continue
 				}

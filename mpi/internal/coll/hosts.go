@@ -9,6 +9,7 @@ type Hosts struct {
 	of    []int32   // index of the host, by rank
 	ranks [][]int32 // by host
 	least int       // ranks of the host that has the fewest
+	most  int       // ranks of the host that has the most
 
 	inOrder bool // ranks of a host follow one another
 }
@@ -35,7 +36,7 @@ func NewHosts(host []int) *Hosts {
 	h.inOrder = slices.IsSorted(h.of)
 	h.least = len(host)
 	for _, local := range h.ranks {
-		h.least = min(h.least, len(local))
+		h.least, h.most = min(h.least, len(local)), max(h.most, len(local))
 	}
 	return h
 }

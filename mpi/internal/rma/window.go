@@ -136,7 +136,7 @@ type target struct {
 	home    int32         // the rank in World
 	world   int32         // what serves its memory: the rank, or a ghost
 	client  int32         // which is told by this for which rank; 0: the rank
-	by      int32         // in counters.served: of what does what needs no message, or gets it
+	by      int32         // in counters.served: of the process that does what needs no message, or gets that
 	waited  mono.Duration // for it
 	chunk   int32         // longest body of a message
 	acks    int32         // answers to come to sayFlush and sayUnlock
