@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/xwarp/xwarp/internal/progress"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/p2p"
 )
@@ -51,6 +52,13 @@ func (t *collective) together() bool {
 	return len(seen) < t.c.size
 }
 
+// What ranks that want slots tell of themselves, besides 1: that they share processors, and the only one that they
+// run on.
+const (
+	takesTurns  = 2
+	processorAt = 2
+)
+
 // share makes the slots. An error is that of a communicator on which no collective works any
 // more.
 func (t *collective) share(op string) {
@@ -88,7 +96,10 @@ func (t *collective) share(op string) {
 	if err == nil {
 		yes := int64(0)
 		if willing {
-			yes = 1
+			yes = 1 | progress.OnlyProcessor()<<processorAt
+			if c.ep.Engine().Crowded() {
+				yes |= takesTurns
+			}
 		}
 		all, err = c.gatherInts(op, yes)
 	}
@@ -101,6 +112,14 @@ func (t *collective) share(op string) {
 		sl.c, sl.members = c, members
 		c.p.slots[sl] = struct{}{}
 		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
+		apart, turns := uint64(0), true
+		for i, r := range members {
+			if own, other := all[c.rank]>>processorAt, all[r]>>processorAt; own > 0 && other > 0 && own != other {
+				apart |= 1 << i
+			}
+			turns = turns && all[r]&takesTurns != 0
+		}
+		sl.near.Part(apart, turns || len(members) == 2)
 	}
 }
 

@@ -8,6 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// OnlyProcessor returns which processor the calling thread is tied to, from 1 on, or 0: to several of them.
+func OnlyProcessor() int64 {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil || set.Count() != 1 {
+		return 0
+	}
+	for cpu := 0; ; cpu++ {
+		if set.IsSet(cpu) {
+			return int64(cpu) + 1
+		}
+	}
+}
+
 // DivideProcessors ties this process, which is the local-th rank of its host, to the first half of
 // the processors that it may use, and returns what ties the calling thread to one of the second
 // half.

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -29,5 +30,30 @@ func TestHalves(t *testing.T) {
 	}
 	if _, _, err := halves(set(5), 0); err == nil {
 		t.Error("one processor is divided")
+	}
+}
+
+// A thread that may run on one processor says which one.
+func TestOnlyProcessor(t *testing.T) {
+	runtime.LockOSThread() // for good: the thread ends with the test
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.Count() > 1 && OnlyProcessor() != 0 {
+		t.Errorf("%d of several", OnlyProcessor())
+	}
+	for cpu := range 64 {
+		if !all.IsSet(cpu) {
+			continue
+		}
+		var one unix.CPUSet
+		one.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			t.Fatal(err)
+		}
+		if got := OnlyProcessor(); got != int64(cpu)+1 {
+			t.Errorf("%d, want %d", got, cpu+1)
+		}
 	}
 }

@@ -49,6 +49,12 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 // Alltoallv is Alltoall with blocks of any length: member j must expect as much
 // from this one as out[j] has.
 func Alltoallv(s *Schedule, t Team, out, in []Block) {
+	if t.Size == 2 { // both know how long what both give is
+		if n := s.Len(out[1-t.Me]) + s.Len(in[1-t.Me]); t.near(n) {
+			swapPair(s, t, out, in, n)
+			return
+		}
+	}
 	longest := 0
 	for i := range out {
 		longest = max(longest, s.Len(out[i]), s.Len(in[i]))

@@ -292,6 +292,16 @@ func TestGather_everyRootAndLength(t *testing.T) {
 			func(s *Schedule, t Team, mine, all []byte, root int) { Gather(s, share(t), mine, all, root) },
 			func(s *Schedule, t Team, all, mine []byte, root int) { Scatter(s, share(t), all, mine, root) },
 		},
+		"parts through slots": {
+			func(s *Schedule, t Team, mine, all []byte, root int) {
+				t = share(t)
+				Gatherv(s, t, mine, even(s, all, t), root)
+			},
+			func(s *Schedule, t Team, all, mine []byte, root int) {
+				t = share(t)
+				Scatterv(s, t, even(s, all, t), mine, root)
+			},
+		},
 		"binomial": {GatherBinomial, ScatterBinomial},
 		"linear": {
 			func(s *Schedule, t Team, mine, all []byte, root int) { GatherLinear(s, t, mine, even(s, all, t), root) },
@@ -308,6 +318,8 @@ func TestGather_everyRootAndLength(t *testing.T) {
 			}
 		}
 		testGather(t, algorithm.gather, algorithm.scatter, 6, 1, 5000, false)
+		testGather(t, algorithm.gather, algorithm.scatter, 3, 1, 30_000, true)
+		testGather(t, algorithm.gather, algorithm.scatter, 3, 2, 40_000, false)
 	})
 }
 

@@ -29,3 +29,22 @@ func Gather(s *Schedule, t Team, mine, all []byte, root int) {
 		GatherLinear(s, t, mine, nil, root)
 	}
 }
+
+// Gatherv is Gather of blocks of any length: blocks are those of all members at the root, and nil elsewhere.
+func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
+	if t.Size == 2 { // both know how long what is given is
+		n := len(mine)
+		if t.Me == root {
+			n = len(blocks[1-root])
+		}
+		if t.near(n) {
+			gatherPair(s, t, mine, blocks, n, root)
+			return
+		}
+	}
+	if t.Size > 2 && t.slotted() {
+		gatherParts(s, t, mine, blocks, root)
+		return
+	}
+	GatherLinear(s, t, mine, blocks, root)
+}

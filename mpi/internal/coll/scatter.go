@@ -3,6 +3,7 @@ package coll
 // Scatter is Gather the other way round: member i gets the i-th of the equal
 // blocks that all of member root consists of. mine may be in its place there.
 func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
+	note(s, t, root)
 	switch use := t.within(t.Size*len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
 	case use == slots:
@@ -14,4 +15,24 @@ func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	default:
 		ScatterLinear(s, t, nil, mine, root)
 	}
+}
+
+// Scatterv is Gatherv the other way round.
+func Scatterv(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
+	note(s, t, root)
+	if t.Size == 2 {
+		n := len(mine)
+		if t.Me == root {
+			n = len(blocks[1-root])
+		}
+		if t.near(n) {
+			scatterPair(s, t, blocks, mine, n, root)
+			return
+		}
+	}
+	if t.Size > 2 && t.slotted() {
+		scatterParts(s, t, blocks, mine, root)
+		return
+	}
+	ScatterLinear(s, t, blocks, mine, root)
 }

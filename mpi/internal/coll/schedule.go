@@ -29,8 +29,11 @@ const (
 	copyTyped             // copy cursor peer to cursor other
 
 	slotGive   // begin a collective through slots of up to peer bytes: when this member's is free, make a it
+	slotLast   // give nothing: of the member on which the barrier ends first
+	slotNote   // it is a collective of data of member peer
 	slotAwait  // wait for the slot of member peer of the host, or for all
 	slotReduce // b = the reduction of all slots; a is what this member's has, or nothing
+	slotPick   // see pick
 	slotCopy   // copy the slot of member peer to b
 )
 

@@ -44,12 +44,35 @@ type Slots struct {
 	differs    int                // a member whose stamp is another one; -1: there is none
 	err        error              // members do not do the same
 
-	// What Ready is about: the members from member up to before have come to want, with their
-	// sequences (free) or the stamps of their lines. all: all members are looked at, or have been.
-	want           uint64 // a collective
-	member, before int
-	free, all      bool
-	least          uint64 // of the sequences that have been looked at
+	// The members but this one, with those first that may run on its processor, and those below it; and
+	// which have a processor to themselves, seen from here, by their bits.
+	others, below []int
+	apart         uint64
+
+	ends
+	awaited
+}
+
+// ends says where barriers end. One ends on member first before it does on others, if the collective behind the
+// barrier before was of data of that member; else first is -1. So it is where members take turns on processors, for
+// others then wait for that member's turn, or where there are two, of which the other one always comes last to the
+// barrier, and leaves it before the root has seen that.
+type ends struct {
+	turns bool
+	first int
+	met   bool  // a barrier was, and no collective of one member's data since
+	owes  bool  // this member has not given anything in the barrier
+	turn  []int // for members
+}
+
+// awaited is what Ready is about: the members have come to want, with their sequences (free) or the stamps of
+// their lines. all: all members are looked at, or have been.
+type awaited struct {
+	want      uint64 // a collective
+	members   []int  // that have not been seen there
+	one       [1]int // for members
+	free, all bool
+	least     uint64 // of the sequences that have been looked at
 }
 
 const (
@@ -100,12 +123,29 @@ type Waiter interface {
 // NewSlots returns slots in memory of SlotsSize bytes, which is zero at first, as member me
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
-	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter, differs: -1}
+	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter, differs: -1, ends: ends{first: -1}}
 	sl.scratch = make([]byte, bits.Len(uint(members))*sl.most())
 	for i := range members {
 		sl.sequence = append(sl.sequence, mem.Word64(memory[i*sl.stride():]))
+		if i < me {
+			sl.below = append(sl.below, i)
+		}
 	}
+	sl.Part(0, false)
 	return sl
+}
+
+// Part says which members never run on this member's processor, by their bits, and, as all members say it,
+// whether one of them may be the first to leave a barrier.
+func (sl *Slots) Part(apart uint64, turns bool) {
+	sl.apart, sl.turns, sl.others = apart, turns, nil
+	for _, far := range []uint64{0, 1} {
+		for i := range sl.sequence {
+			if i != sl.me && apart>>i&1 == far {
+				sl.others = append(sl.others, i)
+			}
+		}
+	}
 }
 
 // stride returns the bytes from one member's memory to the next one's.
@@ -155,9 +195,9 @@ func (sl *Slots) begin(n int) {
 	for sl.starts[sl.oldest%slotsAhead]+uint64(sl.ring) < sl.end {
 		sl.oldest++
 	}
-	sl.want, sl.member, sl.before, sl.all, sl.free, sl.least = sl.oldest, 0, len(sl.sequence), true, true, sl.at
+	sl.want, sl.members, sl.all, sl.free, sl.least = sl.oldest, sl.others, true, true, sl.at
 	if sl.want <= sl.seen {
-		sl.member, sl.least = sl.before, sl.seen // none has to be looked at
+		sl.members, sl.least = nil, sl.seen // none has to be looked at
 	}
 }
 
@@ -189,48 +229,74 @@ func (sl *Slots) give(v []byte) (waiters uint64) {
 // about those of the members below this one.
 func (sl *Slots) await(member int32) {
 	sl.want, sl.all, sl.free, sl.least = sl.at, member == everyMember, false, sl.at
-	sl.member, sl.before = sl.those(member)
-}
-
-// those returns the first of those that await is about, and the one behind the last.
-func (sl *Slots) those(member int32) (first, before int) {
 	switch member {
 	case everyMember:
-		return 0, len(sl.sequence)
+		sl.members = sl.others
 	case membersBelow:
-		return 0, sl.me
+		sl.members = sl.below
+	case membersMet:
+		sl.members = sl.meets()
+	default:
+		sl.one[0] = int(member)
+		sl.members = sl.one[:]
 	}
-	return int(member), int(member) + 1
 }
 
 // What slotAwait has in place of a member.
 const (
-	everyMember = -1 - iota
-	membersBelow
+	everyMember  = -1 - iota
+	membersBelow // this one
+	membersMet   // in a barrier
 )
+
+// inBarrier is what slotGive has in place of another member in a barrier.
+const inBarrier = -1
+
+// meet begins a barrier, and reports whether it ends on this member first.
+func (sl *Slots) meet() bool {
+	if sl.met {
+		sl.first = -1
+	}
+	sl.met = true
+	return sl.first == sl.me && sl.err == nil
+}
+
+// meets returns the members that this one waits for in a barrier: all, or, where one of them does that and says
+// so, this one, and before it those that have to run on this processor.
+func (sl *Slots) meets() []int {
+	if sl.first < 0 || sl.first == sl.me {
+		return sl.others
+	}
+	sl.turn = sl.turn[:0]
+	for _, i := range sl.others {
+		if i != sl.first && sl.apart>>i&1 == 0 {
+			sl.turn = append(sl.turn, i)
+		}
+	}
+	sl.turn = append(sl.turn, sl.first)
+	return sl.turn
+}
 
 // Ready reports whether what is waited for is there. It does not look at what this member has written
 // itself: a core that reads a line takes it from the core that wrote it last, so that this one would
 // wait for it as for the lines of others.
 func (sl *Slots) Ready() bool {
-	for ; sl.member < sl.before; sl.member++ {
-		if sl.member == sl.me {
-			continue
-		}
+	for ; len(sl.members) > 0; sl.members = sl.members[1:] {
+		member := sl.members[0]
 		if sl.free {
-			have := sl.sequence[sl.member].Load()
+			have := sl.sequence[member].Load()
 			if have < sl.want {
 				return false
 			}
 			sl.least = min(sl.least, have)
 			continue
 		}
-		have := sl.stampOf(sl.member).Load()
+		have := sl.stampOf(member).Load()
 		if have>>extentBits < sl.want {
 			return false
 		}
 		if have != sl.stamp && sl.differs < 0 {
-			sl.differs = sl.member
+			sl.differs = member
 		}
 	}
 	if sl.all {
@@ -239,6 +305,9 @@ func (sl *Slots) Ready() bool {
 	return true
 }
 
+// Apart reports whether what is not Ready comes from members that have other processors than this one.
+func (sl *Slots) Apart() bool { return len(sl.members) > 0 && sl.apart>>sl.members[0]&1 != 0 }
+
 // Sleep asks to be told when Ready may be true, and reports whether it is not by now. A member may have
 // looked at which members sleep just before, while its stamp was on its way, which takes less time than these
 // looks. A caller sleeps for a limited time even so.
@@ -246,7 +315,7 @@ func (sl *Slots) Sleep() bool {
 	if sl.Ready() {
 		return false
 	}
-	sl.asleep(sl.member).Or(1 << sl.me)
+	sl.asleep(sl.members[0]).Or(1 << sl.me)
 	for range sleepLooks {
 		if sl.Ready() {
 			return false
@@ -336,14 +405,24 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		if !sl.reached(s, wait) {
 			return false
 		}
-		if s.err == nil {
-			if waiters := sl.give(st.a); waiters != 0 {
-				sl.waiter.Rouse(waiters)
-			}
+		if sl.owes = st.other == inBarrier && sl.meet(); s.err == nil && !sl.owes {
+			sl.tell(st.a)
+		}
+	case slotLast:
+		if sl.owes {
+			sl.tell(nil)
+		}
+	case slotNote:
+		if sl.met {
+			sl.met, sl.first = false, int(st.peer)
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
 			sl.reduce(s.op, st.b, st.a, int(st.other), int(st.peer))
+		}
+	case slotPick:
+		if sl.pick(st) {
+			s.at = len(s.steps) - 1
 		}
 	case slotCopy:
 		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
@@ -359,6 +438,13 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	}
 	return true
+}
+
+// tell gives v, and rouses who waits for it.
+func (sl *Slots) tell(v []byte) {
+	if waiters := sl.give(v); waiters != 0 {
+		sl.waiter.Rouse(waiters)
+	}
 }
 
 // spoil does a step of a schedule that is abandoned, in which others are to see a vector of

@@ -73,14 +73,29 @@ func give(s *Schedule, t Team, v []byte, n int) {
 	slotStep(s, slotGive, n, v, nil)
 }
 
-// BarrierSlots lets each member look at the lines of all others.
+// note says that the collective is of data of one member, for the next barrier.
+func note(s *Schedule, t Team, root int) {
+	if t.slotted() && t.Slots.turns {
+		s.slots = t.Slots
+		slotStep(s, slotNote, root, nil, nil)
+	}
+}
+
+// BarrierSlots lets each member look at the lines of all others, or one member first and the others at its line.
 //
 // Why: no messages. With more ranks than cores each has to run once, and not once a round; the one that
-// comes last goes on at once, where a leader that lets the others go costs a turn more.
+// comes last goes on at once, where a leader that lets the others go costs a turn more. But that one would wait for
+// the turn of the root in a Bcast behind the barrier: where there was one last time, the root goes first.
 // Cost: p cache lines.
 func BarrierSlots(s *Schedule, t Team) {
 	give(s, t, nil, 0)
-	slotStep(s, slotAwait, everyMember, nil, nil)
+	if !t.Slots.turns {
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		return
+	}
+	s.steps[len(s.steps)-1].other = inBarrier
+	slotStep(s, slotAwait, membersMet, nil, nil)
+	slotStep(s, slotLast, 0, nil, nil)
 }
 
 // AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does; of many
@@ -258,6 +273,50 @@ func ScatterSlots(s *Schedule, t Team, all, mine []byte, root int) {
 	give(s, t, nil, t.Size*n)
 	slotStep(s, slotAwait, root, nil, nil)
 	take(s, root, t.Me*n, mine)
+}
+
+// gatherPair is GatherSlots of two members, of which the other one than the root gives n bytes.
+func gatherPair(s *Schedule, t Team, mine []byte, blocks [][]byte, n, root int) {
+	if t.Me != root {
+		give(s, t, mine, n)
+		return
+	}
+	give(s, t, nil, n)
+	s.Copy(blocks[root], mine)
+	slotStep(s, slotAwait, 1-root, nil, nil)
+	take(s, 1-root, 0, blocks[1-root])
+}
+
+// scatterPair is ScatterSlots of two members, of which the other one than the root gets n bytes.
+func scatterPair(s *Schedule, t Team, blocks [][]byte, mine []byte, n, root int) {
+	if t.Me == root {
+		give(s, t, blocks[1-root], n)
+		s.Copy(mine, blocks[root])
+		return
+	}
+	give(s, t, nil, n)
+	slotStep(s, slotAwait, root, nil, nil)
+	take(s, root, 0, mine)
+}
+
+// swapPair is swapSlots of blocks of any length, which have n bytes together.
+func swapPair(s *Schedule, t Team, out, in []Block, n int) {
+	to, from := out[1-t.Me], in[1-t.Me]
+	if to.cursor != 0 {
+		packed := Flat(s.Temp(s.Len(to)))
+		s.copyBlock(packed, to)
+		to = packed
+	}
+	give(s, t, to.b, n)
+	s.copyBlock(in[t.Me], out[t.Me])
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	if from.cursor == 0 {
+		take(s, 1-t.Me, 0, from.b)
+		return
+	}
+	packed := Flat(s.Temp(s.Len(from)))
+	take(s, 1-t.Me, 0, packed.b)
+	s.copyBlock(from, packed)
 }
 
 // AlltoallSlots lets each member copy its blocks from the slots of all.

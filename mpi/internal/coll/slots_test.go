@@ -317,3 +317,104 @@ func TestSlots_ownIsNotRead(t *testing.T) {
 		t.Errorf("%x, want %x", v, want)
 	}
 }
+
+// Where members take turns, a barrier ends first on the member whose data the collective behind the barrier before
+// was of, and on the one that comes last where it was of none.
+func TestSlots_barrierEndsOnRootFirst(t *testing.T) {
+	const n, root = 4, 2
+	memory := words(SlotsSize(n))
+	var teams [n]Team
+	for me := range teams {
+		teams[me] = Team{Me: me, Size: n, Slots: NewSlots(memory, me, n, nobody{})}
+		teams[me].Slots.Part(uint64(1<<(me^1)), true)
+	}
+	run := func(order []int, plan func(s *Schedule, t Team)) (ended []int) {
+		var schedules [n]Schedule
+		for me := range schedules {
+			plan(&schedules[me], teams[me])
+		}
+		var done [n]bool
+		for range n {
+			for _, me := range order {
+				if !done[me] {
+					if done[me] = schedules[me].Advance(nil); done[me] {
+						ended = append(ended, me)
+					}
+				}
+			}
+		}
+		return ended
+	}
+	bcast := func(s *Schedule, t Team) { Bcast(s, t, words(8), root) }
+	scatter := func(s *Schedule, t Team) { Scatter(s, t, words(8*n), words(8), root) }
+	swap := func(s *Schedule, t Team) { AllgatherSlots(s, t, words(8), s.Even(words(8*n), n)) }
+	for _, c := range []struct {
+		before func(s *Schedule, t Team)
+		order  []int
+		want   int
+	}{{bcast, []int{2, 0, 1, 3}, root}, {scatter, []int{0, 1, 3, 2}, root}, {BarrierSlots, []int{2, 0, 1, 3}, 3}, {swap, []int{3, 2, 0, 1}, 1}} {
+		run(c.order, BarrierSlots)
+		run(c.order, c.before)
+		if ended := run(c.order, BarrierSlots); len(ended) != n || ended[0] != c.want {
+			t.Errorf("begun in order %v, ended in order %v, want %d first", c.order, ended, c.want)
+		}
+	}
+}
+
+// Collectives of all kinds between barriers, of members that take turns.
+func TestSlots_turns(t *testing.T) {
+	const rounds = 300
+	for n := 2; n <= 6; n++ {
+		rnd := rand.New(rand.NewPCG(uint64(n), 7))
+		kinds := make([]int, rounds)
+		for i := range kinds {
+			kinds[i] = rnd.IntN(2 + 2*n)
+		}
+		share := slotted()
+		told := make([][rounds][]byte, n)
+		err := world(n, func(s *Schedule, t Team) {
+			t = share(t)
+			t.Slots.Part(uint64(0x2a), true)
+			for i, kind := range kinds {
+				told[t.Me][i] = words(8)
+				switch {
+				case kind == 0:
+					AllgatherSlots(s, t, words(8), s.Even(words(8*n), n))
+				case kind <= n:
+					Bcast(s, t, told[t.Me][i], kind-1)
+					continue
+				case kind <= 2*n:
+					all := filled(8*n, i)
+					Scatter(s, t, all, told[t.Me][i], kind-1-n)
+				}
+				BarrierSlots(s, t)
+			}
+		}, func(me int) error {
+			for i, kind := range kinds {
+				clear(told[me][i])
+				if kind == me+1 {
+					fill(told[me][i], i)
+				}
+			}
+			return nil
+		}, func(me int) error {
+			for i, kind := range kinds {
+				want := words(8)
+				switch {
+				case kind == 0 || kind > 2*n:
+				case kind <= n:
+					want = filled(8, i)
+				default:
+					want = filled(8*n, i)[8*me:][:8]
+				}
+				if err := same(told[me][i], want); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%d members: %v", n, err)
+		}
+	}
+}
