@@ -45,7 +45,7 @@ func planAllgather(k *call, send, recv Data) *call {
 // counts[i] elements of rank i go to recv from displs[i] on. All ranks give the
 // same counts. displs nil: one vector comes after the other.
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
-	return planAllgatherv(c.beginBlocking("Allgatherv"), Slice(send), Slice(recv), counts, displs).run()
+	return planAllgatherv(c.beginCached("Allgatherv", planOfAllgatherv), Slice(send), Slice(recv), counts, displs).run()
 }
 
 // Iallgatherv is Allgatherv that does not wait (MPI_Iallgatherv).
@@ -66,6 +66,7 @@ func planAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
 		if k.ok() {
 			k.inter().Exchange(&k.s, k.everywhere(mine, k.c.size), list)
 		}
+	case sameParts(k, planOfAllgatherv, send, recv, 0, counts, displs):
 	default:
 		if mine, list := k.gatheredv(send, recv, counts, displs); k.ok() {
 			coll.Allgatherv(&k.s, k.team(), mine, list)

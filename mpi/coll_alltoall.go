@@ -58,7 +58,7 @@ func planAlltoall(k *call, send, recv Data) *call {
 // sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
 // well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	return planAlltoallv(c.beginBlocking("Alltoallv"), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
+	return planAlltoallv(c.beginCached("Alltoallv", planOfAlltoallv), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 
 // Ialltoallv is Alltoallv that does not wait (MPI_Ialltoallv).
@@ -72,7 +72,7 @@ func AlltoallvInit[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, re
 }
 
 func planAlltoallv(k *call, send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) *call {
-	if !k.ok() {
+	if !k.ok() || !k.c.Inter() && sameParts(k, planOfAlltoallv, send, recv, 0, sendCounts, sendDispls, recvCounts, recvDispls) {
 		return k
 	}
 	in := k.blocks(recv, recvCounts, recvDispls)

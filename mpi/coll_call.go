@@ -25,6 +25,7 @@ type call struct {
 	st      Status
 	next    *call // in the pool
 	plan    plan  // of a blocking one, when the next one may be the same
+	counts  []int // of that plan: see counted
 	waits   bool  // it is one of collective.blocking
 	data    []Data
 	late    []late

@@ -77,7 +77,7 @@ func (k *call) gathered(send, recv Data) (mine, all []byte) {
 // displs count at the root only: counts[i] elements of rank i go to recv from
 // displs[i] on. displs nil: one vector comes after the other.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
-	return planGatherv(c.beginBlocking("Gatherv"), Slice(send), Slice(recv), counts, displs, root).run()
+	return planGatherv(c.beginCached("Gatherv", planOfGatherv), Slice(send), Slice(recv), counts, displs, root).run()
 }
 
 // Igatherv is Gatherv that does not wait (MPI_Igatherv).
@@ -105,12 +105,18 @@ func planGatherv(k *call, send, recv Data, counts, displs []int, root int) *call
 			k.inter().Send(&k.s, b, root)
 		}
 	case c.rank != root:
+		if sameParts(k, planOfGatherv, send, Data{}, root) {
+			return k
+		}
 		if b := k.read(send); k.ok() {
-			coll.GatherLinear(&k.s, k.team(), b, nil, root)
+			coll.Gatherv(&k.s, k.team(), b, nil, root)
 		}
 	default:
+		if sameParts(k, planOfGatherv, send, recv, root, counts, displs) {
+			return k
+		}
 		if mine, list := k.gatheredv(send, recv, counts, displs); k.ok() {
-			coll.GatherLinear(&k.s, k.team(), mine, list, root)
+			coll.Gatherv(&k.s, k.team(), mine, list, root)
 		}
 	}
 	return k

@@ -32,6 +32,10 @@ const (
 	planOfAlltoall
 	planOfGather
 	planOfScatter
+	planOfGatherv
+	planOfScatterv
+	planOfAllgatherv
+	planOfAlltoallv
 	planKinds
 )
 
@@ -100,6 +104,50 @@ func sameBlocks(k *call, kind planKind, send, recv Data, root int) bool {
 		return false
 	}
 	return k.same(plan{kind: kind, root: root, inPlace: send.none() || recv.none(), in: first(in), nin: len(in), out: first(out), nout: len(out)})
+}
+
+// sameParts is same for what goes from send to recv, if both lie side by side and have elements of one datatype,
+// in parts of the given counts and displacements.
+func sameParts(k *call, kind planKind, send, recv Data, root int, lists ...[]int) bool {
+	in, flat := send.flat()
+	out, room := recv.flat()
+	t := recv.t
+	if t == nil {
+		t = send.t
+	}
+	if !flat || !room || send.t != nil && send.t != t {
+		k.clear()
+		return false
+	}
+	if !k.counted(lists) {
+		k.clear()
+	}
+	return k.same(plan{kind: kind, root: root, inPlace: send.none(), t: t, in: first(in), nin: len(in), out: first(out), nout: len(out)})
+}
+
+// counted reports whether the plan is of these counts and displacements, which it is from now on.
+func (k *call) counted(lists [][]int) bool {
+	same, at := true, 0
+	put := func(n int) {
+		if at == len(k.counts) {
+			k.counts = append(k.counts, n-1) // another one
+		}
+		same = same && k.counts[at] == n
+		k.counts[at] = n
+		at++
+	}
+	for _, list := range lists {
+		if list == nil {
+			put(-1)
+			continue
+		}
+		put(len(list))
+		for _, n := range list {
+			put(n)
+		}
+	}
+	k.counts = k.counts[:at]
+	return same
 }
 
 func (k *call) clear() {

@@ -75,7 +75,7 @@ func (k *call) scattered(recv Data, part []byte) []byte {
 // displs count at the root only: rank i gets counts[i] elements of send from
 // displs[i] on. displs nil: one part comes after the other.
 func Scatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	return planScatterv(c.beginBlocking("Scatterv"), Slice(send), counts, displs, Slice(recv), root).run()
+	return planScatterv(c.beginCached("Scatterv", planOfScatterv), Slice(send), counts, displs, Slice(recv), root).run()
 }
 
 // Iscatterv is Scatterv that does not wait (MPI_Iscatterv).
@@ -103,14 +103,20 @@ func planScatterv(k *call, send Data, counts, displs []int, recv Data, root int)
 			k.inter().Recv(&k.s, b, root)
 		}
 	case c.rank != root:
+		if sameParts(k, planOfScatterv, Data{}, recv, root) {
+			return k
+		}
 		if b := k.write(recv); k.ok() {
-			coll.ScatterLinear(&k.s, k.team(), nil, b, root)
+			coll.Scatterv(&k.s, k.team(), nil, b, root)
 		}
 	default:
+		if sameParts(k, planOfScatterv, send, recv, root, counts, displs) {
+			return k
+		}
 		parts := k.blocks(send, counts, displs)
 		if out := k.each(parts, (*call).read); k.ok() && k.disjoint(parts[c.rank], recv) {
 			if mine := k.scattered(recv, out[c.rank]); k.ok() {
-				coll.ScatterLinear(&k.s, k.team(), out, mine, root)
+				coll.Scatterv(&k.s, k.team(), out, mine, root)
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func (c *Comm) GatherInit(send, recv Data, root int) (*Persistent, error) {
 
 // Gatherv is [Gatherv] of data (MPI_Gatherv): counts and displs are of elements of recv.
 func (c *Comm) Gatherv(send, recv Data, counts, displs []int, root int) error {
-	return planGatherv(c.beginBlocking("Gatherv"), send, recv, counts, displs, root).run()
+	return planGatherv(c.beginCached("Gatherv", planOfGatherv), send, recv, counts, displs, root).run()
 }
 
 // Igatherv is Comm.Gatherv that does not wait.
@@ -69,7 +69,7 @@ func (c *Comm) ScatterInit(send, recv Data, root int) (*Persistent, error) {
 // Scatterv is [Scatterv] of data (MPI_Scatterv): counts and displs are of elements of
 // send.
 func (c *Comm) Scatterv(send Data, counts, displs []int, recv Data, root int) error {
-	return planScatterv(c.beginBlocking("Scatterv"), send, counts, displs, recv, root).run()
+	return planScatterv(c.beginCached("Scatterv", planOfScatterv), send, counts, displs, recv, root).run()
 }
 
 // Iscatterv is Comm.Scatterv that does not wait.
@@ -100,7 +100,7 @@ func (c *Comm) AllgatherInit(send, recv Data) (*Persistent, error) {
 // Allgatherv is [Allgatherv] of data (MPI_Allgatherv): counts and displs are of elements of
 // recv.
 func (c *Comm) Allgatherv(send, recv Data, counts, displs []int) error {
-	return planAllgatherv(c.beginBlocking("Allgatherv"), send, recv, counts, displs).run()
+	return planAllgatherv(c.beginCached("Allgatherv", planOfAllgatherv), send, recv, counts, displs).run()
 }
 
 // Iallgatherv is Comm.Allgatherv that does not wait.
@@ -131,7 +131,7 @@ func (c *Comm) AlltoallInit(send, recv Data) (*Persistent, error) {
 
 // Alltoallv is [Alltoallv] of data (MPI_Alltoallv): counts and displacements are of elements.
 func (c *Comm) Alltoallv(send Data, sendCounts, sendDispls []int, recv Data, recvCounts, recvDispls []int) error {
-	return planAlltoallv(c.beginBlocking("Alltoallv"), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
+	return planAlltoallv(c.beginCached("Alltoallv", planOfAlltoallv), send, sendCounts, sendDispls, recv, recvCounts, recvDispls).run()
 }
 
 // Ialltoallv is Comm.Alltoallv that does not wait.

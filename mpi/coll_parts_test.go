@@ -1,0 +1,87 @@
+package mpi_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/mpi"
+)
+
+// Parts of other lengths, at other places or of other elements in the memory of the call before are not taken for
+// those of that call; of two ranks they go through slots after the first calls, of three they are messages.
+func TestCollectives_partsOfTheCallBefore(t *testing.T) {
+	onRanks(t, []int{2, 3}, func(p *mpi.Proc) error {
+		c := p.World()
+		n, me := c.Size(), c.Rank()
+		out, in := make([]uint16, 16*n), make([]uint16, 16*n)
+		for round := range 8 {
+			for _, lengths := range [][]int{{1, 2, 1}, {3, 1, 2}, {3, 1, 2}, {0, 4, 1}} {
+				counts, displs := lengths[:n], make([]int, n)
+				for i := 1; i < n; i++ {
+					displs[i] = displs[i-1] + counts[i-1] + round%2
+				}
+				for i := range out {
+					out[i] = uint16(1000*me + 100*round + i)
+				}
+				part := func(rank, from, count int) (want []uint16) {
+					for i := range count {
+						want = append(want, uint16(1000*rank+100*round+from+i))
+					}
+					return want
+				}
+				check := func(what string, err error, got, want []uint16) error {
+					if err != nil || !slices.Equal(got, want) {
+						return fmt.Errorf("%s of %v at %v: %v, want %v, %w", what, counts, displs, got, want, err)
+					}
+					return nil
+				}
+				root := round % n
+				clear(in)
+				err := mpi.Scatterv(c, out, counts, displs, in[:counts[me]], root)
+				if err = check("Scatterv", err, in[:counts[me]], part(root, displs[me], counts[me])); err != nil {
+					return err
+				}
+				for _, all := range []bool{false, true} {
+					clear(in)
+					if all {
+						err = mpi.Allgatherv(c, out[:counts[me]], in, counts, displs)
+					} else {
+						err = mpi.Gatherv(c, out[:counts[me]], in, counts, displs, root)
+					}
+					for i := range n {
+						if got := in[displs[i]:][:counts[i]]; err != nil || all || me == root {
+							if err = check("Gatherv", err, got, part(i, 0, counts[i])); err != nil {
+								return err
+							}
+						}
+					}
+				}
+				clear(in)
+				sent, at := slices.Repeat([]int{counts[me]}, n), make([]int, n)
+				for i := range at {
+					at[i] = 4 * i
+				}
+				err = mpi.Alltoallv(c, out, sent, at, in, counts, displs)
+				for i := range n {
+					if err = check("Alltoallv", err, in[displs[i]:][:counts[i]], part(i, 4*me, counts[i])); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		ones := slices.Repeat([]int{1}, n)
+		wide, gathered := mem.ScalarsOf[uint32](mem.BytesOf(out)), mem.ScalarsOf[uint32](mem.BytesOf(in))
+		for range 2 { // as many elements of another length
+			out[0], wide[1] = uint16(me), uint32(me)<<16
+			if err := mpi.Gatherv(c, out[:1], in, ones, nil, 0); err != nil || me == 0 && in[n-1] != uint16(n-1) {
+				return fmt.Errorf("Gatherv of short elements: %v, %w", in[:n], err)
+			}
+			if err := mpi.Gatherv(c, wide[1:2], gathered, ones, nil, 0); err != nil || me == 0 && gathered[n-1] != uint32(n-1)<<16 {
+				return fmt.Errorf("Gatherv of longer elements: %v, %w", gathered[:n], err)
+			}
+		}
+		return nil
+	})
+}
