@@ -119,14 +119,14 @@ func sameParts(k *call, kind planKind, send, recv Data, root int, lists ...[]int
 		k.clear()
 		return false
 	}
-	if !k.counted(lists) {
+	if !counted(k, lists) {
 		k.clear()
 	}
 	return k.same(plan{kind: kind, root: root, inPlace: send.none(), t: t, in: first(in), nin: len(in), out: first(out), nout: len(out)})
 }
 
 // counted reports whether the plan is of these counts and displacements, which it is from now on.
-func (k *call) counted(lists [][]int) bool {
+func counted(k *call, lists [][]int) bool {
 	same, at := true, 0
 	put := func(n int) {
 		if at == len(k.counts) {

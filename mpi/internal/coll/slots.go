@@ -440,7 +440,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	return true
 }
 
-// tell gives v, and rouses who waits for it.
+// tell gives v, and rouses the members that wait for it.
 func (sl *Slots) tell(v []byte) {
 	if waiters := sl.give(v); waiters != 0 {
 		sl.waiter.Rouse(waiters)

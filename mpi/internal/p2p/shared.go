@@ -11,8 +11,8 @@ import (
 type Shared interface {
 	// Ready reports whether it has changed.
 	Ready() bool
-	// Apart reports whether who is to change it runs on another processor than this rank: then others gain
-	// nothing for it by this one's.
+	// Apart reports whether the rank that is to change it runs on another processor than this one: then others
+	// gain nothing for it by this one's.
 	Apart() bool
 	// Sleep asks the others for a Rouse when it does, and reports whether it has not.
 	Sleep() bool
