@@ -49,17 +49,17 @@ func planPrefix(k *call, send, recv Data, r reduction, exclusive bool) *call {
 	if !k.intra() || !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || !k.disjoint(send, recv) {
 		return k
 	}
-	var v []byte
+	var v, in []byte
 	switch {
 	case !exclusive || k.c.rank > 0:
-		v = k.inout(recv, send)
+		v, in = k.apart(recv, send)
 	case send.none():
-		v = k.operand(recv)
+		in = k.operand(recv)
 	default:
-		v = k.operand(send) // it stays as it is, as recv does
+		in = k.operand(send) // recv stays as it is
 	}
 	if k.ok() {
-		coll.Scan(&k.s, k.team(), v, exclusive)
+		coll.Scan(&k.s, k.team(), in, v, exclusive)
 	}
 	return k
 }

@@ -1,19 +1,25 @@
 package coll
 
-// Scan replaces v by the reduction of the vectors of this member and those
-// before it. Exclusive, it leaves out this one: member 0 keeps what it has.
-func Scan(s *Schedule, t Team, v []byte, exclusive bool) {
+// Scan makes v the reduction of the vectors in of this member and those before
+// it. Exclusive, it leaves out this one: member 0 needs no v. in is v, or apart
+// from it.
+func Scan(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	switch {
-	case len(v) == 0 || t.Size == 1:
-	case t.near(len(v)):
-		ScanSlots(s, t, v, exclusive)
-	case len(v) <= scanShort || t.Size == 2:
-		ScanDoubling(s, t, v, exclusive)
+	case len(in) == 0:
+	case t.near(s.elem) && len(in) <= scanNearMost:
+		ScanSlots(s, t, in, v, exclusive)
+	case len(in) <= scanShort && t.Size > scanFew:
+		ScanDoubling(s, t, in, v, exclusive)
 	default:
-		ScanChain(s, t, v, exclusive)
+		ScanChain(s, t, in, v, exclusive)
 	}
 }
 
-// scanShort is up to how many bytes the rounds of a scan cost more than its
-// bytes.
-const scanShort = 256 << 10
+const (
+	// scanNearMost is up to how many bytes each member of a host reduces those of all below.
+	scanNearMost = 64 << 10
+
+	// Rounds take less time than a chain of more members than scanFew, for vectors up to scanShort.
+	scanShort = 256 << 10
+	scanFew   = 8
+)
