@@ -32,6 +32,8 @@ const (
 	planOfAlltoall
 	planOfGather
 	planOfScatter
+	planOfScan
+	planOfExscan
 	planKinds
 )
 
@@ -56,6 +58,7 @@ func (k *call) same(p plan) bool {
 // planNames are the names of the calls that againFast is for.
 var planNames = [planKinds]string{
 	planOfBarrier: "Barrier", planOfBcast: "Bcast", planOfAllreduce: "Allreduce", planOfAllgather: "Allgather", planOfAlltoall: "Alltoall",
+	planOfScan: "Scan", planOfExscan: "Exscan",
 }
 
 // againFast returns the call of a collective whose arguments are those of the call before, ready
@@ -100,6 +103,20 @@ func sameBlocks(k *call, kind planKind, send, recv Data, root int) bool {
 		return false
 	}
 	return k.same(plan{kind: kind, root: root, inPlace: send.none() || recv.none(), in: first(in), nin: len(in), out: first(out), nout: len(out)})
+}
+
+// sameReduction is same for a reduction of send to recv, if both lie side by side.
+func sameReduction(k *call, kind planKind, send, recv Data, r *reduction) bool {
+	in, flat := send.flat()
+	out, room := recv.flat()
+	if !flat || !room {
+		k.clear()
+		return false
+	}
+	return k.same(plan{
+		kind: kind, commutes: r.commutes, elem: r.elem, user: r.user(), t: recv.t,
+		in: first(in), nin: len(in), out: first(out), nout: len(out),
+	})
 }
 
 func (k *call) clear() {
