@@ -36,6 +36,8 @@ const (
 	planOfScatterv
 	planOfAllgatherv
 	planOfAlltoallv
+	planOfScan
+	planOfExscan
 	planKinds
 )
 
@@ -60,6 +62,7 @@ func (k *call) same(p plan) bool {
 // planNames are the names of the calls that againFast is for.
 var planNames = [planKinds]string{
 	planOfBarrier: "Barrier", planOfBcast: "Bcast", planOfAllreduce: "Allreduce", planOfAllgather: "Allgather", planOfAlltoall: "Alltoall",
+	planOfScan: "Scan", planOfExscan: "Exscan",
 }
 
 // againFast returns the call of a collective whose arguments are those of the call before, ready
@@ -148,6 +151,20 @@ func counted(k *call, lists [][]int) bool {
 	}
 	k.counts = k.counts[:at]
 	return same
+}
+
+// sameReduction is same for a reduction of send to recv, if both lie side by side.
+func sameReduction(k *call, kind planKind, send, recv Data, r *reduction) bool {
+	in, flat := send.flat()
+	out, room := recv.flat()
+	if !flat || !room {
+		k.clear()
+		return false
+	}
+	return k.same(plan{
+		kind: kind, commutes: r.commutes, elem: r.elem, user: r.user(), t: recv.t,
+		in: first(in), nin: len(in), out: first(out), nout: len(out),
+	})
 }
 
 func (k *call) clear() {

@@ -69,7 +69,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	if k := allreduceFast(c, send, recv, op, options); k != nil {
+	if k := reductionFast(c, planOfAllreduce, send, recv, op, options); k != nil {
 		return k.run()
 	}
 	return planAllreduce(c.beginCached("Allreduce", planOfAllreduce), Slice(send), Slice(recv), by(op, options)).run()
@@ -85,13 +85,13 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 	return planAllreduce(c.beginPersistent("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
-// allreduceFast is againFast for elements that are not in place.
-func allreduceFast[T Scalar](c *Comm, send, recv []T, op Op[T], options []OpOption) *call {
+// reductionFast is againFast for elements that are not in place.
+func reductionFast[T Scalar](c *Comm, kind planKind, send, recv []T, op Op[T], options []OpOption) *call {
 	if op == nil || len(options) > 0 || len(send) != len(recv) {
 		return nil
 	}
 	in, out := mem.BytesOf(send), mem.BytesOf(recv)
-	k := c.againFast(planOfAllreduce, 0, sizeOf[T](), first(in), len(in), first(out), len(out))
+	k := c.againFast(kind, 0, sizeOf[T](), first(in), len(in), first(out), len(out))
 	if k == nil || !k.plan.commutes {
 		return nil
 	}
@@ -104,17 +104,7 @@ func planAllreduce(k *call, send, recv Data, r reduction) *call {
 	if !k.given(send, recv) {
 		return k
 	}
-	in, flat := send.flat()
-	out, room := recv.flat()
-	again := false
-	if flat && room {
-		again = k.same(plan{
-			kind: planOfAllreduce, commutes: r.commutes, elem: r.elem, user: r.user(), t: recv.t,
-			in: first(in), nin: len(in), out: first(out), nout: len(out),
-		})
-	} else {
-		k.clear()
-	}
+	again := sameReduction(k, planOfAllreduce, send, recv, &r)
 	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again || !k.disjoint(send, recv) {
 		return k
 	}

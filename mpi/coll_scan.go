@@ -8,7 +8,10 @@ import (
 // (MPI_Scan). All ranks call it with the same length, operation and options. In
 // place the vector is in recv.
 func Scan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planScan(c.beginBlocking("Scan"), Slice(send), Slice(recv), by(op, options)).run()
+	if k := reductionFast(c, planOfScan, send, recv, op, options); k != nil {
+		return k.run()
+	}
+	return planScan(c.beginCached("Scan", planOfScan), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iscan is Scan that does not wait (MPI_Iscan).
@@ -22,13 +25,16 @@ func ScanInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) 
 }
 
 func planScan(k *call, send, recv Data, r reduction) *call {
-	return planPrefix(k, send, recv, r, false)
+	return planPrefix(k, planOfScan, send, recv, r)
 }
 
 // Exscan is Scan without the rank itself (MPI_Exscan): on rank 0 recv stays as it
 // is.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planExscan(c.beginBlocking("Exscan"), Slice(send), Slice(recv), by(op, options)).run()
+	if k := reductionFast(c, planOfExscan, send, recv, op, options); k != nil {
+		return k.run()
+	}
+	return planExscan(c.beginCached("Exscan", planOfExscan), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // Iexscan is Exscan that does not wait (MPI_Iexscan).
@@ -42,24 +48,29 @@ func ExscanInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption
 }
 
 func planExscan(k *call, send, recv Data, r reduction) *call {
-	return planPrefix(k, send, recv, r, true)
+	return planPrefix(k, planOfExscan, send, recv, r)
 }
 
-func planPrefix(k *call, send, recv Data, r reduction, exclusive bool) *call {
-	if !k.intra() || !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || !k.disjoint(send, recv) {
+func planPrefix(k *call, kind planKind, send, recv Data, r reduction) *call {
+	if !k.intra() {
 		return k
 	}
-	var v []byte
+	again := sameReduction(k, kind, send, recv, &r)
+	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again || !k.disjoint(send, recv) {
+		return k
+	}
+	exclusive := kind == planOfExscan
+	var v, in []byte
 	switch {
 	case !exclusive || k.c.rank > 0:
-		v = k.inout(recv, send)
+		v, in = k.apart(recv, send)
 	case send.none():
-		v = k.operand(recv)
+		in = k.operand(recv)
 	default:
-		v = k.operand(send) // it stays as it is, as recv does
+		in = k.operand(send) // recv stays as it is
 	}
 	if k.ok() {
-		coll.Scan(&k.s, k.team(), v, exclusive)
+		coll.Scan(&k.s, k.team(), in, v, exclusive)
 	}
 	return k
 }

@@ -225,7 +225,7 @@ func (c *Comm) ReduceScatterBlockInit(send, recv Data, op Operation) (*Persisten
 
 // Scan is [Scan] of data (MPI_Scan).
 func (c *Comm) Scan(send, recv Data, op Operation) error {
-	return planScan(c.beginBlocking("Scan"), send, recv, with(op)).run()
+	return planScan(c.beginCached("Scan", planOfScan), send, recv, with(op)).run()
 }
 
 // Iscan is Comm.Scan that does not wait.
@@ -240,7 +240,7 @@ func (c *Comm) ScanInit(send, recv Data, op Operation) (*Persistent, error) {
 
 // Exscan is [Exscan] of data (MPI_Exscan).
 func (c *Comm) Exscan(send, recv Data, op Operation) error {
-	return planExscan(c.beginBlocking("Exscan"), send, recv, with(op)).run()
+	return planExscan(c.beginCached("Exscan", planOfExscan), send, recv, with(op)).run()
 }
 
 // Iexscan is Comm.Exscan that does not wait.

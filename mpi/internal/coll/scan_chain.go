@@ -3,32 +3,51 @@ package coll
 // ScanChain passes the result along the ranks in segments: each adds its own
 // and passes it on while the next segment comes.
 //
-// Why: for long vectors: every rank sends n bytes once and reduces them once.
-// It keeps the order of ranks.
+// Why: every rank sends n bytes once and reduces them once; of few ranks the first
+// ones have their result before rounds would be over. It keeps the order of ranks.
 // Cost: (p - 2 + k) (a + n/k (b + g)) with k segments.
-func ScanChain(s *Schedule, t Team, v []byte, exclusive bool) {
-	k := min(max(1, len(v)/chainSegment), chainSegments)
-	cut := func(b []byte, i int) []byte { return s.cut(b, k, i, i+1) }
-	sum := v // of the ranks up to this one
-	if exclusive && t.Me > 0 {
-		sum = s.Temp(len(v))
-		s.Copy(sum, v)
+func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	if len(in) == 0 {
+		return
 	}
-	other := s.Temp(len(v))
-	for i := range k + 1 {
-		if t.Me > 0 && i < k {
+	k := segments(len(in))
+	cut := func(b []byte, i int) []byte { return s.cut(b, k, i, i+1) }
+	first, last := t.Me == 0, t.Me == t.Size-1
+	other, own, sum := v, in, v // sum becomes other op own
+	switch {
+	case first:
+		sum = in
+	case exclusive && !last:
+		sum = s.Temp(len(in))
+		s.Copy(sum, in)
+		own = sum
+	case exclusive:
+	case !s.commutes || &in[0] == &v[0]:
+		other, own = s.Temp(len(in)), v
+		s.Copy(v, in)
+	}
+	for i := range k {
+		if !first {
 			s.recv(t, t.Me-1, cut(other, i))
 		}
-		if t.Me < t.Size-1 && i > 0 {
-			s.send(t, t.Me+1, cut(sum, i-1))
-		}
-		s.fence()
-		if t.Me == 0 || i == k {
-			continue
-		}
-		if exclusive {
-			s.Copy(cut(v, i), cut(other, i))
-		}
-		s.combine(cut(sum, i), cut(other, i), true)
 	}
+	for i := range k {
+		if !first {
+			s.await(i + 1)
+			switch {
+			case exclusive && last:
+			case &own[0] == &sum[0]:
+				s.combine(cut(sum, i), cut(other, i), true)
+			default: // of an operation that commutes
+				s.combine(cut(sum, i), cut(own, i), true)
+			}
+		}
+		if !last {
+			s.send(t, t.Me+1, cut(sum, i))
+		}
+	}
+	if first && !exclusive {
+		s.Copy(v, in)
+	}
+	s.fence()
 }

@@ -6,10 +6,13 @@ package coll
 //
 // Why: the fewest rounds. It keeps the order of ranks.
 // Cost: ceil(log2 p) (a + n b + 2 n g).
-func ScanDoubling(s *Schedule, t Team, v []byte, exclusive bool) {
-	part, other := s.Temp(len(v)), s.Temp(len(v))
-	s.Copy(part, v)
+func ScanDoubling(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	part, other := s.Temp(len(in)), s.Temp(len(in))
+	s.Copy(part, in)
 	first := exclusive // nothing of lower ranks is in v yet
+	if !exclusive {
+		s.Copy(v, in)
+	}
 	for d := 1; d < t.Size; d *= 2 {
 		peer := t.Me ^ d
 		if peer >= t.Size {

@@ -326,7 +326,7 @@ func (sl *Slots) Sleep() bool {
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling, ReduceScatterHalving, ScanDoubling or, with the member at its top,
+// that of AllreduceDoubling, ReduceScatterHalving, ScanChain or, with the member at its top,
 // ReduceBinomial. own is that part of this member's vector if it lies somewhere else than v, too:
 // see Ready.
 func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
@@ -340,9 +340,11 @@ func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
 		top, n = 0, powerBelow(p)
 		folded = p - n
 	case inScan:
-		top, n = 0, sl.me+1
+		sl.fold(op, v, own, off, sl.me+1)
+		return
 	case inExscan:
-		top, n = 0, sl.me
+		sl.fold(op, v, own, off, sl.me)
+		return
 	}
 	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
 	for i := range n {
@@ -370,6 +372,23 @@ func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
 			}
 		}
 		done[level] = acc
+	}
+}
+
+// fold is reduce of the first n members, one after the other.
+func (sl *Slots) fold(op Op, v, own []byte, off, n int) {
+	sum := sl.operand(0, own, off, len(v))
+	for i := 1; i < n; i++ {
+		next := v
+		if (n-i)%2 == 0 { // so that the last one is v
+			next = sl.scratch[:len(v)]
+		}
+		copy(next, sl.operand(i, own, off, len(v)))
+		op.Reduce(sum, next)
+		sum = next
+	}
+	if n == 1 {
+		copy(v, sum)
 	}
 }
 

@@ -183,18 +183,30 @@ func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []b
 	reduceSlots(s, in, off, out, inHalving)
 }
 
-// ScanSlots lets each member reduce the slots of those below it, as ScanDoubling does.
+// ScanSlots lets each member reduce the slots of those below it, as ScanChain does.
 //
 // Why: as AllreduceSlots; no member waits for members above.
 // Cost: p n (b + g).
-func ScanSlots(s *Schedule, t Team, v []byte, exclusive bool) {
-	give(s, t, v, len(v))
-	slotStep(s, slotAwait, membersBelow, nil, nil)
-	switch {
-	case !exclusive:
-		reduceSlots(s, v, 0, v, inScan)
-	case t.Me > 0:
-		reduceSlots(s, v, 0, v, inExscan)
+func ScanSlots(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	for len(in) > 0 {
+		part, rest := t.slotOf(in, s.elem)
+		give(s, t, part, len(part))
+		switch {
+		case t.Me == 0 && exclusive:
+		case t.Me == 0:
+			s.Copy(v[:len(part)], part)
+		default:
+			slotStep(s, slotAwait, membersBelow, nil, nil)
+			top := inScan
+			if exclusive {
+				top = inExscan
+			}
+			reduceSlots(s, part, 0, v[:len(part)], top)
+		}
+		if len(v) > 0 {
+			v = v[len(part):]
+		}
+		in = rest
 	}
 }
 

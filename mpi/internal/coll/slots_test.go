@@ -89,8 +89,8 @@ func TestSlots_reduceInTheOrderOfMessages(t *testing.T) {
 				AllreduceDoubling(s, t, all[t.Me][0])
 				for i, to := range []*[2][]byte{&scans[t.Me], &exscans[t.Me]} {
 					*to = [2][]byte{words(length), words(length)}
-					ScanDoubling(s, t, to[0], i == 1)
-					ScanSlots(s, t, to[1], i == 1)
+					ScanChain(s, t, to[0], to[0], i == 1)
+					ScanSlots(s, t, to[1], to[1], i == 1)
 				}
 				for i := range vectors[t.Me] {
 					vectors[t.Me][i], scattered[t.Me][i] = words(n/2+n*(length/(n+1))), words(parts[t.Me])
