@@ -27,8 +27,8 @@ const (
 	tcxNext    = -1 // TCX_NEXT: what other programs of the device say counts
 )
 
-// AttachBypass loads the program and attaches it to a veth. It needs Linux 6.6, and what Load
-// needs. The caller closes it; the kernel does when the process ends.
+// AttachBypass loads the program and attaches it to a veth. It fails before Linux 6.6, and where Load
+// does. The caller closes it; the kernel does when the process ends.
 func AttachBypass(ifindex int) (*Bypass, error) {
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "bypass", Type: ebpf.SchedCLS, AttachType: ebpf.AttachTCXEgress, License: "Apache-2.0",
