@@ -16,7 +16,8 @@ type Steering struct {
 	device     *device
 	mode       bpf.Mode
 	program    *bpf.Program
-	own        bool // Close removes the program
+	own        bool        // Close removes the program
+	bypass     *bpf.Bypass // for what the kernel sends, or nil
 	slot       int
 	registered []int // queues
 }
@@ -51,6 +52,9 @@ func NewSteering(c Config) (*Steering, error) {
 		return nil, errors.Join(s.permission(err), s.program.Close())
 	}
 	s.own = true
+	if dev.driver == "veth" && s.mode == bpf.Generic {
+		s.bypass, _ = bpf.AttachBypass(dev.index) // without it the kernel takes longer with large data
+	}
 	return s, nil
 }
 
@@ -126,6 +130,10 @@ func (s *Steering) Close() error {
 		errs = append(errs, s.program.Unregister(queue, s.slot))
 	}
 	s.registered = nil
+	if s.bypass != nil {
+		errs = append(errs, s.bypass.Close())
+		s.bypass = nil
+	}
 	if s.own {
 		errs = append(errs, s.program.Close())
 		s.own = false

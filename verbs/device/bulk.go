@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 	"github.com/xwarp/xwarp/internal/carrier/kudp"
@@ -97,7 +98,7 @@ func (o *opening) openBulk(s *Spec, first fabric.Datagram, port fabric.Port) err
 	}
 	second, err := kudp.Open(kudp.Config{
 		Arena: first.Arena(), Pool: port.Pool(), MTU: most + ipUDPLen(local.Addr()), RxSlots: bulkSlots,
-		Local: netip.AddrPortFrom(local.Addr(), local.Port()+dgram.BulkPort),
+		Local: netip.AddrPortFrom(local.Addr(), local.Port()+dgram.BulkPort), Mark: bpf.BypassMark,
 	})
 	switch {
 	case err != nil && auto:

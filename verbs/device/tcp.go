@@ -62,7 +62,7 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 // besideAFXDP is TCP for large data: a sender goes on in datagrams when a path has swallowed
 // it for so long.
 func besideAFXDP() ktcp.Config {
-	return ktcp.Config{Congestion: "cubic", UserTimeout: 20 * time.Second}
+	return ktcp.Config{Congestion: "cubic", UserTimeout: 20 * time.Second, Mark: bpf.BypassMark}
 }
 
 // openTCP opens the kernel's TCP, as c says and s.

@@ -36,6 +36,8 @@ type Config struct {
 	// no room at the other end, until the stream fails (TCP_USER_TIMEOUT, tcp(7)); in
 	// milliseconds, rounded down; default what the system says, about 15 minutes.
 	UserTimeout time.Duration
+	// Mark is that of all packets (SO_MARK, socket(7)), if this process may set one; default none.
+	Mark int
 }
 
 const (

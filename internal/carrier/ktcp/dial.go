@@ -106,6 +106,9 @@ func (s *Streams) socket(addr netip.Addr) (int, error) {
 	if name := s.config.Congestion; name != "" { // a listener hands it on to what it accepts
 		_ = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name)
 	}
+	if s.config.Mark != 0 { // likewise
+		_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, s.config.Mark)
+	}
 	if t := s.config.UserTimeout; t != 0 { // likewise
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(t.Milliseconds())); err != nil {
 			unix.Close(fd)

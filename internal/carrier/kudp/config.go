@@ -54,6 +54,8 @@ type Config struct {
 	// (BenchmarkBatch). Receive buffers are 64 KiB with it. Default: that is done where the
 	// kernel has it (Linux 5.0).
 	NoGRO bool
+	// Mark is that of all packets (SO_MARK, socket(7)), if this process may set one; default none.
+	Mark int
 	// Track checks every move of a frame, as mem.NewPool does.
 	Track bool
 }

@@ -155,6 +155,9 @@ func (s *Socket) setOptions(c Config) (gso, gro bool, err error) {
 		if err := s.family.wholePackets(fd); err != nil {
 			return false, false, fmt.Errorf("kudp: %w", os.NewSyscallError("MTU_DISCOVER", err))
 		}
+		if c.Mark != 0 {
+			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, c.Mark)
+		}
 	}
 	// A segment size of 0 for the socket leaves the size to each message.
 	gso = !c.NoGSO && unix.SetsockoptInt(s.fd, unix.SOL_UDP, unix.UDP_SEGMENT, 0) == nil
