@@ -167,7 +167,7 @@ generate: ## make the generated files anew: BPF objects (needs clang-14), the ma
 
 profile: ## measure anew which code a message runs through, for the compiler (cmd/xperf/default.pgo)
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	$(GO) test ./verbs -o "$$dir/verbs.test" -run '^$$' -bench RD_pingPong8 -benchtime 4s -cpuprofile "$$dir/verbs" && \
+	$(GO) test ./verbs -o "$$dir/verbs.test" -run '^$$' -bench 'RD_pingPong8|RD_rate8' -benchtime 4s -cpuprofile "$$dir/verbs" && \
 	$(GO) test ./mpi -o "$$dir/mpi.test" -run '^$$' -bench 'Pipe_pingPong8|Pipe_rate8' -benchtime 4s -cpuprofile "$$dir/mpi" && \
 	$(GO) tool pprof -proto "$$dir/verbs" "$$dir/mpi" > cmd/xperf/default.pgo
 

@@ -54,7 +54,11 @@ func (q *datagramQP) write(ah *AH, w *wqe, off uint32, n int) {
 	} else {
 		h.Put(q.ep.ULPDU(h.Len()+n, h.Len()))
 	}
-	if q.isDirect(ah, w, off, n) {
+	switch {
+	case w.built && off+uint32(n) <= w.total: // as most short messages are
+		q.ep.Payload(w.data[off : off+uint32(n)])
+		return
+	case q.isDirect(ah, w, off, n):
 		q.ep.Attach(w.addr+mem.Addr(off), n)
 		return
 	}

@@ -120,6 +120,65 @@ func BenchmarkRD_pingPong8(bm *testing.B) {
 	}
 }
 
+// sendMany sends n messages in one window, and takes them.
+func sendMany(a, b *end, n int, msg []byte) {
+	for i := range n {
+		wr := verbs.SendWR{Opcode: verbs.OpSend, Flags: verbs.Inline, InlineData: msg, AH: a.ah}
+		if i == n-1 {
+			wr.Flags |= verbs.Signaled
+		}
+		if err := a.qp.PostSend(&wr); err != nil {
+			panic(err)
+		}
+	}
+	var wcs [32]verbs.WC
+	for got := 0; got < n; {
+		a.ctx.Engine().Step()
+		b.ctx.Engine().Step()
+		more := b.rcq.Poll(wcs[:])
+		for range more {
+			rr := verbs.RecvWR{NumSGE: 1, SGL: [verbs.MaxSGE]verbs.SGE{b.mr.SGE(0, 4096)}}
+			if err := b.qp.PostRecv(&rr); err != nil {
+				panic(err)
+			}
+		}
+		got += more
+	}
+	for a.scq.Poll(wcs[:]) == 0 {
+		a.ctx.Engine().Step()
+		b.ctx.Engine().Step()
+	}
+}
+
+func ratePair(t testing.TB) (a, b *end) {
+	a, b = newPair(t, 9000, 1<<16)
+	for range 128 {
+		b.recv(t, 0, 4096)
+	}
+	a.recv(t, 0, 4096)
+	pingPong([2]*end{b, a}, make([]byte, 8)) // the sender hears how many receives there are
+	return a, b
+}
+
+func BenchmarkRD_rate8(bm *testing.B) {
+	const messages = 64
+	a, b := ratePair(bm)
+	msg := make([]byte, 8)
+	bm.ReportAllocs()
+	for bm.Loop() {
+		sendMany(a, b, messages, msg)
+	}
+	bm.ReportMetric(float64(bm.Elapsed().Nanoseconds())/float64(bm.N*messages), "ns/msg")
+}
+
+func TestAllocs_rate(t *testing.T) {
+	a, b := ratePair(t)
+	msg := make([]byte, 8)
+	if n := testing.AllocsPerRun(1000, func() { sendMany(a, b, 64, msg) }); n != 0 {
+		t.Errorf("%v allocations per window, want none", n)
+	}
+}
+
 func TestAllocs_pingPong(t *testing.T) {
 	a, b := newPair(t, 9000, 1<<16)
 	for range 16 {

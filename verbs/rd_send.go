@@ -170,7 +170,7 @@ func (q *rdQP) held(c *conn) bool {
 
 // makeReady puts a peer in the line of those that may send, if it can.
 func (c *datagrams) makeReady(ah *AH) {
-	if c.rd.nextList(ah) != nil || ah.peer.Snd.HasLost() {
+	if !ah.peer.InLine() && (c.rd.nextList(ah) != nil || ah.peer.Snd.HasLost()) {
 		c.ep.Ready(&ah.peer.Assoc)
 	}
 }

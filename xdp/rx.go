@@ -24,6 +24,10 @@ type received struct {
 // entries are the kernel's again after publish.
 func (r *rxRing) take(dst []Desc) received {
 	r.refresh()
+	if r.theirs == r.ours { // another core writes the entry and then its index: both shall be on their way at once
+		prefetch(&r.descs[r.ours&r.mask])
+		return received{}
+	}
 	n := min(int(r.theirs-r.ours), len(dst))
 	var got received
 	var bytes uint64

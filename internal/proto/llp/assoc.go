@@ -234,6 +234,9 @@ func (s *Assocs) Ready(a *Assoc) {
 	s.line = append(s.line, a)
 }
 
+// InLine reports whether the association is in the line.
+func (a *Assoc) InLine() bool { return a.ready }
+
 // First returns the first of the line. There is one; it may be over.
 func (s *Assocs) First() *Assoc { return s.line[s.taken] }
 

@@ -129,3 +129,26 @@ func TestBatch_lostPeer(t *testing.T) {
 		t.Errorf("the batch is open still, or %d buffers are free and not %d", len(ep.net.txFree), free+1)
 	}
 }
+
+// A batch goes from the frame to its receives, and what has none is kept, unless there might be
+// no memory for that: then a peer is told so, which a handler must not do.
+func TestBatch_handled(t *testing.T) {
+	ep := newEnd(t)
+	b := bound("a", "", "bcd")
+	buf := make([]byte, 8)
+	r := ep.Irecv(match.Envelope{Source: 1, Tag: 2}, buf)
+	ep.cfg.UnexpectedMax = len(b) // not with what keeping costs
+	if ep.match.HandleRecv(nil, b) || r.Done() {
+		t.Error("a batch for which there may be no memory was handled")
+	}
+	ep.cfg.UnexpectedMax = 4 << 10
+	if !ep.match.HandleRecv(nil, b) || !r.Done() || ep.match.unexpected.Len() != 2 {
+		t.Errorf("the batch was not handled, or %d of its messages are kept, want 2", ep.match.unexpected.Len())
+	}
+	if st, err := r.Wait(); err != nil || string(buf[:st.Bytes]) != "bcd" {
+		t.Errorf("the message is %q, %v", buf[:st.Bytes], err)
+	}
+	if p := &ep.peers[1]; !p.answered || p.got[0].plain != 3 {
+		t.Errorf("%d messages are counted, want 3", p.got[0].plain)
+	}
+}

@@ -109,19 +109,27 @@ func (mt *matching) find(env match.Envelope) (Status, bool, error) {
 }
 
 // HandleRecv implements verbs.RecvHandler: what most short messages are, a message that a
-// receive waits for, goes from the frame to the user. Everything else is received.
+// receive waits for, or a batch, goes from the frame to the user. Everything else is received.
 func (mt *matching) HandleRecv(_ *verbs.AH, b []byte) bool {
 	ep := mt.ep
 	var h header
-	if len(b) == 0 || kind(b[0]) != kindEager || ep.failures.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
+	if len(b) == 0 || kind(b[0]) != kindEager && kind(b[0]) != kindBatch || ep.failures.impaired || !h.parse(b, len(ep.peers)) || h.source == ep.rank {
 		return false
+	}
+	p := &ep.peers[h.source]
+	if h.kind == kindBatch {
+		if !mt.roomFor(len(b)) {
+			return false
+		}
+		p.used, p.answered = true, true
+		ep.poller.arrivedBatch(&h, b[headerLen:])
+		return true
 	}
 	env := h.envelope()
 	e := mt.posted.Match(env)
 	if e == nil {
 		return false
 	}
-	p := &ep.peers[h.source]
 	p.used, p.answered = true, true
 	p.got[env.Context&1].plain++
 	e.Owner.deliver(env, b[headerLen:])

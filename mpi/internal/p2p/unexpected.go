@@ -52,6 +52,11 @@ func (mt *matching) keep(m *message, from int32) {
 // full reports whether no more eager messages should be kept.
 func (mt *matching) full() bool { return mt.kept > mt.ep.cfg.UnexpectedMax }
 
+// roomFor reports whether all messages of a batch of n bytes could be kept, and no peer had to be told to hold back.
+func (mt *matching) roomFor(n int) bool {
+	return mt.kept+n+n/subHeaderLen*keepCost <= mt.ep.cfg.UnexpectedMax
+}
+
 // forget takes back the memory of a message that does not wait any more.
 func (mt *matching) forget(m *message) {
 	mt.kept -= m.cost()
