@@ -14,31 +14,55 @@ import (
 // an answer takes, and too short to be noticed.
 const ackHold = 100 * mono.Microsecond
 
+// An acknowledgement goes at once when it is of so many bytes, or the last of so many in a row. Each is a
+// frame, and work at both ends; a sender of large data has more than that on its way, and one of
+// short segments may have ten on their way at first.
+const (
+	ackEvery = 64 << 10
+	ackRow   = 4
+)
+
 // heldAck is the acknowledgement that waits: gVisor sends one for everything
 // that arrives, and an answer that follows would make it a waste of two
 // frames. It is one for all streams: when many of them are busy, what they
 // send follows each other closely anyway.
 type heldAck struct {
 	packet *stack.PacketBuffer // or nil
-	flow   flow
+	flow   flow                // that it is of, or was the last one
 	until  mono.Time
+	row    int    // how many have waited, one behind the other
+	said   uint32 // what the flow has acknowledged to its peer
+	last   uint32 // what gVisor has acknowledged
 }
 
-// hold reports whether p waits. When it follows what was held, which it makes
-// superfluous, it does not: the peer gets an acknowledgement at least every
-// second time.
+// hold reports whether p waits. It makes superfluous what it follows and was held. What acknowledges nothing
+// new does not wait: it says that something is missing, or that there is room again.
 func (h *heldAck) hold(p *stack.PacketBuffer, now mono.Time) bool {
+	if p.TransportProtocolNumber != header.TCPProtocolNumber {
+		return false
+	}
 	flow := flowOf(p)
-	if h.packet != nil {
-		if flow == h.flow {
-			h.drop()
-		}
+	known, waits := flow == h.flow, h.packet != nil
+	if waits && !known {
 		return false
 	}
-	if !bareAck(p) {
-		return false
+	h.drop()
+	bare, ack := bareAck(p), binary.BigEndian.Uint32(p.TransportHeader().Slice()[tcpAckAt:])
+	again := known && ack == h.last
+	if known {
+		h.last = ack
 	}
-	*h = heldAck{packet: p, flow: flow, until: now.Add(ackHold)}
+	switch {
+	case !bare || again || known && (ack-h.said >= ackEvery || waits && h.row == ackRow-1):
+		h.said = h.last
+		return false
+	case !known:
+		h.flow, h.said, h.last = flow, ack, ack
+	}
+	if h.packet = p; !waits {
+		h.until, h.row = now.Add(ackHold), 0
+	}
+	h.row++
 	return true
 }
 
@@ -48,7 +72,7 @@ func (h *heldAck) due(now mono.Time) *stack.PacketBuffer {
 		return nil
 	}
 	p := h.packet
-	h.packet = nil
+	h.packet, h.said = nil, h.last
 	return p
 }
 

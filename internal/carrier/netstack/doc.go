@@ -13,9 +13,10 @@
 // is locked to a goroutine (runtime.LockOSThread): then other threads have to be woken.
 //
 // gVisor sends up to 64 KiB as one segment. It is cut where its bytes are copied into
-// frames, and the checksum of each is computed there (tx.go).
+// frames, and the checksum of each is computed there (tx.go). It gets up to 64 KiB as one
+// segment, too: frames of one stream that have arrived in a row are joined where they are copied (run.go).
 //
-// Checksums of TCP are computed and checked here, whatever the device can do. A
+// Checksums are computed and checked here, whatever the device can do. A
 // peer on the other end of a veth that uses the kernel's TCP must compute them
 // as well (ethtool -K dev tx off): a veth passes on what it was to compute
 // itself as it is.

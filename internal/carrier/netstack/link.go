@@ -41,10 +41,10 @@ func (l *link) LinkAddress() tcpip.LinkAddress { return tcpip.LinkAddress(l.mac[
 // SetLinkAddress implements stack.LinkEndpoint: the address is the device's.
 func (l *link) SetLinkAddress(tcpip.LinkAddress) {}
 
-// Capabilities implements stack.LinkEndpoint. gVisor does not resolve neighbours; it
-// checks all checksums, and those of TCP are computed where the bytes are copied (tx.go).
+// Capabilities implements stack.LinkEndpoint. gVisor does not resolve neighbours, and checksums are
+// computed and checked where the bytes are copied (tx.go, rx.go).
 func (l *link) Capabilities() stack.LinkEndpointCapabilities {
-	return stack.CapabilityTXChecksumOffload
+	return stack.CapabilityTXChecksumOffload | stack.CapabilityRXChecksumOffload
 }
 
 // GSOMaxSize implements stack.GSOEndpoint.

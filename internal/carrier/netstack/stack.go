@@ -48,7 +48,7 @@ type Stack struct {
 	told    mono.Time        // when the engine will come back by itself
 
 	stats       fabric.StreamStats
-	malformed   uint64 // frames that were no TCP for us
+	malformed   uint64 // frames that were no TCP for us, or damaged
 	unreachable uint64 // packets without next hop
 	closed      bool
 }

@@ -26,6 +26,7 @@ type Stream struct {
 	err    error
 	closed bool
 	short  bool // is in stack.out.short
+	taken  int  // bytes read that gVisor was not told of
 
 	dst tcpip.SliceWriter // of the Recv that runs
 	src gather            // of the Send that runs
@@ -167,6 +168,10 @@ func (st *Stream) Recv(dst []byte) (n int, eof bool) {
 		n += res.Count
 	}
 	if n > 0 { // the end shows when all has been taken
+		if st.taken += n; st.taken >= ackEvery {
+			st.ep.ModerateRecvBuf(st.taken) // the window grows with what is taken in a round trip
+			st.taken = 0
+		}
 		return n, false
 	}
 	return 0, eof

@@ -176,8 +176,29 @@ func TestWindow_isOfTCP(t *testing.T) {
 	copy(ip[inet.IPv4Len:], option)
 	ip.SetChecksum(0)
 	ip.SetChecksum(^ip.CalculateChecksum())
+	seg := ip.Payload()
+	p.a.family.pseudo(ip, len(seg)).Add(seg).PutChecksum(seg[tcpChecksumAt:])
 	p.put(b)
 	if got := p.get(); got.TransportProtocol() != header.ICMPv4ProtocolNumber {
 		t.Errorf("answered by protocol %d", got.TransportProtocol())
+	}
+}
+
+// The window grows with what is read in a round trip, up to what the configuration allows.
+func TestWindow_grows(t *testing.T) {
+	const most = 3 << 20
+	p := newPair(t, 9000, func(c *Config) { c.RecvBuffer = most })
+	a, b := p.connect()
+	size := func() int64 { return b.ep.SocketOptions().GetReceiveBufferSize() }
+	before := size()
+	p.transfer(a, b, 4<<20)
+	for range 100 { // how much depends on the time that a round trip takes
+		if size() > before {
+			break
+		}
+		p.transfer(a, b, 1<<20)
+	}
+	if after := size(); after <= before || after > most {
+		t.Errorf("the receive buffer had %d bytes and has %d", before, after)
 	}
 }
