@@ -119,7 +119,8 @@ func (r *rank) execute(o Order) error {
 	return r.collective(o)
 }
 
-// prepare makes room for n bytes each way, and for the samples.
+// prepare makes room for n bytes each way, all of which are written once as those of the
+// other libraries are (peer.c), and for the samples.
 func (r *rank) prepare(n, iters int) (err error) {
 	if n > len(r.Out) {
 		if err = errors.Join(mpi.Free(r.proc, r.Out), mpi.Free(r.proc, r.In)); err != nil {
@@ -130,6 +131,9 @@ func (r *rank) prepare(n, iters int) (err error) {
 		}
 		if r.In, err = mpi.Alloc[byte](r.proc, n); err != nil {
 			return err
+		}
+		for i := range n {
+			r.Out[i], r.In[i] = 1, 1
 		}
 	}
 	r.samples = slices.Grow(r.samples[:0], iters)

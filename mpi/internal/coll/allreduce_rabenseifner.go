@@ -8,7 +8,7 @@ package coll
 // Cost: 2 log2 p a + 2 (p-1)/p n b + (p-1)/p n g, and two messages of n bytes
 // more when p is no power of two.
 func AllreduceRabenseifner(s *Schedule, t Team, v []byte) {
-	me, size := s.foldRemainder(t, v, s.Temp(len(v)))
+	me, size := s.foldRemainder(t, v, nil)
 	if me >= 0 {
 		s.reduceScatter(t, me, size, v)
 		for d := size / 2; d > 0; d /= 2 {

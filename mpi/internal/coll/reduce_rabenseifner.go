@@ -13,7 +13,7 @@ func ReduceRabenseifner(s *Schedule, t Team, in, out []byte, root int) {
 		v = s.Temp(len(in))
 	}
 	s.Copy(v, in)
-	me, size := s.foldRemainder(t, v, s.Temp(len(in)))
+	me, size := s.foldRemainder(t, v, nil)
 	rest := t.Size - size
 	// A root that sits out gets the result from its neighbour.
 	virtual, outside := root-rest, false

@@ -3,7 +3,7 @@ package coll
 // foldRemainder makes the number of ranks a power of two: of the first 2r ranks, where
 // r is what is too many, the even ones give their vector to their neighbour and
 // sit out until unfoldRemainder. It returns this rank's number among those that go on,
-// or -1, and the number of those. The order of ranks is kept.
+// or -1, and the number of those. The order of ranks is kept. scratch is nil or as long as v.
 //
 // Cost: a + n b + n g, and a + n b in unfoldRemainder.
 func (s *Schedule) foldRemainder(t Team, v, scratch []byte) (virtual, size int) {
@@ -17,6 +17,9 @@ func (s *Schedule) foldRemainder(t Team, v, scratch []byte) (virtual, size int) 
 		s.fence()
 		return -1, size
 	default:
+		if scratch == nil {
+			scratch = s.Temp(len(v))
+		}
 		s.recv(t, t.Me-1, scratch[:len(v)])
 		s.fence()
 		s.combine(v, scratch[:len(v)], true)

@@ -75,6 +75,7 @@ type Schedule struct {
 	scratch []uint64
 	taken   int // words of scratch
 	need    int // words that this schedule has asked for in all
+	small   int // how many schedules in a row have needed little of a large scratch
 	members []int32
 	lists   [][]byte
 	parts   []Block
@@ -88,9 +89,7 @@ func (s *Schedule) Reset() {
 	clear(s.lists)
 	clear(s.parts)
 	clear(s.cursors)
-	if s.need > len(s.scratch) && s.need <= scratchKept {
-		s.scratch = make([]uint64, s.need) // next time one piece does
-	}
+	s.keepScratch()
 	s.steps, s.lists, s.parts, s.members, s.cursors = s.steps[:0], s.lists[:0], s.parts[:0], s.members[:0], s.cursors[:0]
 	s.op, s.slots, s.taken, s.need = nil, nil, 0, 0
 	s.Rewind()
@@ -186,9 +185,27 @@ func (s *Schedule) cut(v []byte, p, from, to int) []byte {
 	return v[split(n, p, from)*s.elem : split(n, p, to)*s.elem]
 }
 
-// scratchKept is how many words of scratch memory are kept from one schedule to
-// the next: 8 MiB.
-const scratchKept = 1 << 20
+// Scratch memory is kept from one schedule to the next: to touch 10 MiB for the first time takes
+// longer than to reduce them. Of more than scratchKept words (8 MiB) it is given up when
+// scratchIdle schedules in a row have not needed a quarter of it.
+const (
+	scratchKept = 1 << 20
+	scratchIdle = 64
+)
+
+// keepScratch makes one piece of scratch memory that does for another schedule like this one.
+func (s *Schedule) keepScratch() {
+	switch have := len(s.scratch); {
+	case s.need > have:
+		s.scratch, s.small = mem.Words(s.need), 0
+	case have <= scratchKept || s.need > have/4:
+		s.small = 0
+	case s.small < scratchIdle:
+		s.small++
+	default:
+		s.scratch, s.small = nil, 0
+	}
+}
 
 // Temp returns n bytes of memory, aligned for every type, that are the
 // schedule's.
@@ -196,7 +213,7 @@ func (s *Schedule) Temp(n int) []byte {
 	words := (n + 7) / 8
 	s.need += words
 	if s.taken+words > len(s.scratch) {
-		return mem.BytesOf(make([]uint64, words))[:n]
+		return mem.BytesOf(mem.Words(words))[:n]
 	}
 	b := mem.BytesOf(s.scratch[s.taken : s.taken+words])[:n]
 	s.taken += words

@@ -1,0 +1,45 @@
+package mem
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWords(t *testing.T) {
+	for _, n := range []int{0, 1, hugePage/8 - 1, 2 * hugePage / 8, 3*hugePage/8 + 1} {
+		if w := Words(n); len(w) != n || slices.ContainsFunc(w, func(v uint64) bool { return v != 0 }) {
+			t.Errorf("%d words: not %d that are 0", n, len(w))
+		}
+	}
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
+		t.Skip("the kernel has no huge pages of memory without a file: ", err)
+	}
+	w := Words(2 * hugePage / 8)
+	if at := AddressOf(BytesOf(w[len(w)/2:])); !strings.Contains(flagsAt(t, at), " hg") {
+		t.Error("the kernel was not asked for huge pages")
+	}
+}
+
+// flagsAt returns what the kernel says of the mapping at an address (proc_pid_smaps(5)).
+func flagsAt(t *testing.T, at uint64) string {
+	f, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	in := false
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var from, to uint64
+		if n, _ := fmt.Sscanf(lines.Text(), "%x-%x ", &from, &to); n == 2 {
+			in = from <= at && at < to
+		}
+		if flags, ok := strings.CutPrefix(lines.Text(), "VmFlags:"); ok && in {
+			return flags
+		}
+	}
+	return ""
+}
