@@ -206,15 +206,20 @@ func TestParticipant_widen(t *testing.T) {
 		s.taken += uint32(n)
 		atomic.StoreUint32(s.fill.kernel, s.taken)
 	}
-	if m := s.participants[0]; !m.widen() || left() != 200 {
+	if m := s.participants[0]; !m.widen(false) || left() != 200 {
 		t.Errorf("%d frames are left of 200: more are not needed", left())
 	}
 	take(100)
-	if m := s.participants[1]; !m.widen() || left() != widenTo {
+	if m := s.participants[1]; !m.widen(false) || left() != widenTo {
 		t.Errorf("%d frames are left, want %d", left(), widenTo)
 	}
-	for i := 0; s.participants[i%2].widen(); i++ {
+	for range 3 {
 		take(left())
+		s.participants[0].widen(false)
+	}
+	s.participants[1].widen(true)
+	if s.participants[0].widen(false) {
+		t.Error("a burst has left some")
 	}
 	seen := map[mem.Addr]bool{}
 	for _, a := range s.fill.addrs[:atomic.LoadUint32(s.fill.shared)] {
@@ -222,21 +227,5 @@ func TestParticipant_widen(t *testing.T) {
 	}
 	if n := atomic.LoadUint32(s.fill.shared); n != frames || len(seen) != frames {
 		t.Errorf("the kernel got %d frames, %d different ones, want %d", n, len(seen), frames)
-	}
-}
-
-// Chunks become more when a burst has left few, and no sooner.
-func TestPort_adapt(t *testing.T) {
-	p := &Port{rxDepth: 2048, want: quietDepth}
-	for _, step := range []struct{ n, left, want int }{{burstBufs, 300, 512}, {64, 100, 1024}, {64, 800, 1024}, {1, 10, 2048}, {64, 0, 2048}} {
-		if p.adapt(step.n, step.left); p.want != step.want {
-			t.Errorf("%d buffers at once, %d left: %d chunks, want %d", step.n, step.left, p.want, step.want)
-		}
-	}
-	for range calmAfter + 1 {
-		p.adapt(1, 2000)
-	}
-	if p.want != quietDepth {
-		t.Errorf("%d chunks in calm times", p.want)
 	}
 }

@@ -45,13 +45,11 @@ const fillBatch = 16
 
 // In calm times, and at the beginning, only quietDepth chunks circulate, so that they stay in
 // the caches: with 2048 a small message takes 60 ns longer, and the first touch of each chunk
-// 20 us where a hypervisor shadows the page tables. They become twice as many when a burst has
-// left no more than one in burstLeft of them. A receive queue of quietDepth holds what a peer may
-// send before it has heard from us.
+// far longer where a hypervisor shadows the page tables. A burst brings all of them back at
+// once. A receive queue of quietDepth holds what a peer may send before it has heard from us.
 const (
 	quietDepth = 512
-	burstLeft  = 4
-	burstBufs  = 24   // buffers in one receive that are no calm
+	burstBufs  = 24   // buffers in one receive that make a burst
 	calmAfter  = 1024 // receives of fewer buffers until it is calm again
 )
 
@@ -63,13 +61,11 @@ func (p *Port) begin(zeroCopy bool) {
 	}
 }
 
-// adapt notes that n buffers came in at once, and that there is room for so many more.
-func (p *Port) adapt(n, left int) {
+// adapt notes that n buffers came in at once.
+func (p *Port) adapt(n int) {
 	switch {
-	case left < p.want/burstLeft:
-		p.want, p.calm = min(2*p.want, p.rxDepth), 0
 	case n >= burstBufs:
-		p.calm = 0
+		p.want, p.calm = p.rxDepth, 0
 	case p.calm < calmAfter:
 		p.calm++
 	default:
@@ -126,12 +122,12 @@ func (p *Port) take(dst []Desc) int {
 	if p.participant != nil {
 		p.participant.hold(dst[:got.bufs])
 		if got.bufs >= burstBufs {
-			p.participant.widen()
+			p.participant.widen(true)
 		}
 	}
 	rx.publish()
 	p.posted -= got.bufs
-	p.adapt(got.bufs, p.posted-int(rx.theirs-rx.ours))
+	p.adapt(got.bufs)
 	p.stats.RxFrames += uint64(got.frames)
 	p.stats.RxBytes += got.bytes
 	return got.bufs
