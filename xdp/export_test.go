@@ -29,9 +29,10 @@ func (p *Port) SendInvalid() {
 }
 
 // Accounted returns how many of the frames to receive into are in the FILL
-// rings, in an RX ring or held by each slot, when
+// rings or were never there, in an RX ring or held by each slot, when
 // nothing moves.
 func (q *Queue) Accounted() (fill, received int, held []int) {
+	fill = q.config.Frames - min(int(*q.participant.slotTable.begun), q.config.Frames)
 	for _, f := range q.participant.fills {
 		f.refresh()
 		fill += int(*f.shared - f.theirs)

@@ -22,6 +22,7 @@ import (
 type meeting struct {
 	state  *uint32  // a state of it, which Bind writes when all else is written
 	length *uint32  // bytes of text
+	begun  *uint32  // slotTable.begun, which has its place here
 	text   []byte   // caps as JSON, or why there is no port
 	mapped []uint32 // by slot: not 0 when it has mapped the rings
 }
@@ -38,8 +39,8 @@ const meetingLen = 2 * mem.FrameSize
 
 func meetingOf(arena *Arena, l layout) *meeting {
 	b := arena.Bytes()[l.base:][:meetingLen]
-	words := mem.ScalarsOf[uint32](b[:8])
-	return &meeting{&words[0], &words[1], b[lineLen:mem.FrameSize], mem.ScalarsOf[uint32](b[mem.FrameSize:][:4*slotsMax])}
+	words := mem.ScalarsOf[uint32](b[:12])
+	return &meeting{&words[0], &words[1], &words[2], b[lineLen:mem.FrameSize], mem.ScalarsOf[uint32](b[mem.FrameSize:][:4*slotsMax])}
 }
 
 // close ends the meeting with a text.

@@ -26,6 +26,14 @@ type sharing struct {
 
 func newSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int) *sharing {
 	t.Helper()
+	s := unbegunSharing(t, start, slots, txDepth, rxDepth, frames)
+	s.begin(frames)
+	return s
+}
+
+// unbegunSharing is one whose kernel has nothing to receive into.
+func unbegunSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int) *sharing {
+	t.Helper()
 	l := layout{slots: slots, txDepth: txDepth, frames: frames, part: 1 << 20, base: 2 * hugePage}
 	l.parts = l.end() + hugePage
 	arena, err := mem.New(mem.Config{Size: l.size()})
@@ -51,7 +59,7 @@ func newSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int)
 		*s.slotTable.mailboxes[i].cursor = cursorOf(0, start)
 		done, fill := s.done, s.fill // each process has a view of the rings of its own
 		m := newParticipant(s.slotTable, livenessFile{-1}, i, &done, &fill)
-		m.slotTable = &slotTable{layout: l, mailboxes: s.slotTable.mailboxes, held: s.slotTable.held}
+		m.slotTable = &slotTable{layout: l, mailboxes: s.slotTable.mailboxes, held: s.slotTable.held, begun: s.slotTable.begun}
 		s.participants = append(s.participants, m)
 		part, err := mem.MapPart(arena.FD(), l.size(), l.partOf(i), l.partOf(i), l.common())
 		if err != nil {
@@ -65,12 +73,17 @@ func newSharing(t *testing.T, start uint32, slots, txDepth, rxDepth, frames int)
 		s.pools = append(s.pools, pool)
 		s.received = append(s.received, make(chan mem.Addr, rxDepth))
 	}
-	end := start
-	for i := range frames {
+	return s
+}
+
+// begin gives the kernel the first n frames.
+func (s *sharing) begin(n int) {
+	end := s.taken
+	for i := range n {
 		end, _ = s.fill.put(end, s.slotTable.frame(i))
 	}
 	s.fill.show(end)
-	return s
+	*s.slotTable.begun = uint32(n)
 }
 
 // send completes a buffer, and receives a frame for a slot if there is one.
@@ -180,5 +193,39 @@ func TestParticipant_sharesWithoutALock(t *testing.T) {
 		if *s.done.shared == start || s.taken-start < 20*frames {
 			t.Errorf("start %d: the rings went to %d and %d, which tests little", start, *s.done.shared-start, s.taken-start)
 		}
+	}
+}
+
+// The kernel gets frames that it has not had as those run out that it has, each once.
+func TestParticipant_widen(t *testing.T) {
+	const frames = 1000
+	s := unbegunSharing(t, 0, 2, 64, 512, frames)
+	s.begin(200)
+	left := func() int { return int(atomic.LoadUint32(s.fill.shared) - s.taken) }
+	take := func(n int) {
+		s.taken += uint32(n)
+		atomic.StoreUint32(s.fill.kernel, s.taken)
+	}
+	if m := s.participants[0]; !m.widen(false) || left() != 200 {
+		t.Errorf("%d frames are left of 200: more are not needed", left())
+	}
+	take(100)
+	if m := s.participants[1]; !m.widen(false) || left() != widenTo {
+		t.Errorf("%d frames are left, want %d", left(), widenTo)
+	}
+	for range 3 {
+		take(left())
+		s.participants[0].widen(false)
+	}
+	s.participants[1].widen(true)
+	if s.participants[0].widen(false) {
+		t.Error("a burst has left some")
+	}
+	seen := map[mem.Addr]bool{}
+	for _, a := range s.fill.addrs[:atomic.LoadUint32(s.fill.shared)] {
+		seen[a&^lapMask] = true
+	}
+	if n := atomic.LoadUint32(s.fill.shared); n != frames || len(seen) != frames {
+		t.Errorf("the kernel got %d frames, %d different ones, want %d", n, len(seen), frames)
 	}
 }

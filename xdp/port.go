@@ -124,6 +124,9 @@ func (p *Port) take(dst []Desc) int {
 	}
 	if p.participant != nil {
 		p.participant.hold(dst[:got.bufs])
+		if got.bufs >= burstBufs {
+			p.participant.widen(true)
+		}
 	}
 	rx.publish()
 	p.posted -= got.bufs

@@ -257,7 +257,7 @@ func (q *Queue) makeShared(r livenessFile) error {
 	}
 	q.shared = append(q.shared, first)
 	q.participant = newParticipant(newSlotTable(q.arena, q.layout), r, q.config.Slots, &first.rings.completion, &first.rings.fill)
-	q.giveAll(0)
+	q.begin(0)
 	d.completion = depthMin
 	for queue := 1; queue < q.config.Queues; queue++ {
 		s, err := newSocketBeside(d)
@@ -269,15 +269,21 @@ func (q *Queue) makeShared(r livenessFile) error {
 			return fmt.Errorf("xdp: cannot map the rings of queue %d: %w", queue, err)
 		}
 		q.participant.fills = append(q.participant.fills, &s.rings.fill)
-		q.giveAll(queue)
+		q.begin(queue)
 	}
 	return nil
 }
 
-// giveAll gives a queue its share of the frames to receive into, at the beginning.
-func (q *Queue) giveAll(queue int) {
+// begin gives a queue its share of the frames that the kernel has at the beginning. A card with zero-copy
+// may take all of them when the socket is bound.
+func (q *Queue) begin(queue int) {
+	c, first := q.portConfig(), q.config.Frames
+	if c.bindings(q.steering.device, q.steering.mode)[0]&unix.XDP_COPY != 0 {
+		first = min(first, q.config.Queues*beginQueue+q.config.Slots*beginSlot)
+	}
+	*q.participant.slotTable.begun = uint32(first)
 	fill, end := q.participant.fills[queue], uint32(0)
-	for i := queue; i < q.config.Frames; i += q.config.Queues {
+	for i := queue; i < first; i += q.config.Queues {
 		end, _ = fill.put(end, q.participant.slotTable.frame(i))
 	}
 	fill.show(end)
@@ -421,6 +427,18 @@ func (q *Queue) takeBack(slot int, sockets []*socket) error {
 	}
 	q.participant.giveAll(g.heldBy(slot), g.held[slot])
 	return nil
+}
+
+// Widen gives the kernel more frames to receive into where it has few, of those that it has never had, and
+// reports whether there are such. The slots do so as they receive. But one that does not look may have
+// all that circulate in its RX ring, and then another one that sleeps is not woken: so
+// the maker of the queue does it now and then.
+func (q *Queue) Widen() (more bool) {
+	_ = guarded(func() error { // of memory that is gone there is no more
+		more = q.participant.widen(false)
+		return nil
+	})
+	return more
 }
 
 // Close closes the sockets of all slots and removes the program. What the

@@ -26,6 +26,7 @@ type slotTable struct {
 	layout
 	mailboxes []mailbox // by slot
 	held      [][]uint64
+	begun     *uint32 // frames that the kernel has had: see participant.widen
 
 	inside func(place) // tests: called where it makes a difference to be stopped
 }
@@ -58,7 +59,7 @@ type mailbox struct {
 
 func newSlotTable(arena *Arena, l layout) *slotTable {
 	b := arena.Bytes()
-	g := &slotTable{layout: l}
+	g := &slotTable{layout: l, begun: meetingOf(arena, l).begun}
 	for i := range l.slots {
 		at := b[l.mailboxesAt()+i*l.mailboxLen():][:l.mailboxLen()]
 		g.mailboxes = append(g.mailboxes, mailbox{

@@ -110,6 +110,7 @@ func (s *startOrder) tryQueue(set *config.Settings) (q *queue, notice string, er
 	if late {
 		go q.bind(shared)
 	}
+	go q.widen(shared)
 	return q, notice, nil
 }
 
@@ -141,6 +142,24 @@ func (q *queue) bind(shared []*xdp.Queue) {
 			}
 			q.mu.Unlock()
 		}
+	}
+}
+
+// widenPause is the time from one look whether there is enough to receive into to the next. Ranks are not
+// to notice it.
+const widenPause = 50 * time.Millisecond
+
+// widen calls xdp.Queue.Widen as long as that may do something.
+func (q *queue) widen(shared []*xdp.Queue) {
+	for more := true; more; {
+		time.Sleep(widenPause)
+		q.mu.Lock()
+		if more = false; q.xdp != nil {
+			for _, s := range shared {
+				more = s.Widen() || more
+			}
+		}
+		q.mu.Unlock()
 	}
 }
 

@@ -287,7 +287,7 @@ func TestGather_everyRootAndLength(t *testing.T) {
 		return s.Even(all, t.Size)
 	}
 	share := slotted()
-	variants[pair]{
+	algorithms := variants[pair]{
 		"choice": {Gather, Scatter},
 		"slots": {
 			func(s *Schedule, t Team, mine, all []byte, root int) { Gather(s, share(t), mine, all, root) },
@@ -310,7 +310,19 @@ func TestGather_everyRootAndLength(t *testing.T) {
 				ScatterLinear(s, t, even(s, all, t), mine, root)
 			},
 		},
-	}.each(t, func(t *testing.T, algorithm pair) {
+	}
+	for i, place := range append(slices.Clone(placements), inPairs) {
+		share := slotted()
+		algorithms[fmt.Sprint("hosts with slots", i)] = pair{
+			func(s *Schedule, t Team, mine, all []byte, root int) {
+				Gather(s, share(hosted(t, place)), mine, all, root)
+			},
+			func(s *Schedule, t Team, all, mine []byte, root int) {
+				Scatter(s, share(hosted(t, place)), all, mine, root)
+			},
+		}
+	}
+	algorithms.each(t, func(t *testing.T, algorithm pair) {
 		for _, n := range sizes {
 			for root := range n {
 				for _, each := range []int{1, 3, 1000} {

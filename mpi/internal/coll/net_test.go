@@ -324,6 +324,9 @@ var placements = []func(r int) int{
 	func(r int) int { return 9 - r*r%5 },
 }
 
+// inPairs is one where no rank is alone, if they are even.
+func inPairs(r int) int { return r / 2 }
+
 // nobody waits: schedules are advanced.
 type nobody struct{}
 

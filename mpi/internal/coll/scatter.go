@@ -6,6 +6,8 @@ func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	note(s, t, root)
 	switch use := t.within(t.Size*len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
+	case len(mine) <= scatterHostsMost && t.Hosts != nil && t.Hosts.inOrder && t.nearAll(t.Hosts.most*len(mine)):
+		ScatterHosts(s, t, all, mine, root)
 	case use == slots:
 		ScatterSlots(s, t, all, mine, root)
 	case use == binomial:
@@ -16,6 +18,9 @@ func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 		ScatterLinear(s, t, nil, mine, root)
 	}
 }
+
+// scatterHostsMost is how many bytes a block has that goes to a host with those of its other ranks.
+const scatterHostsMost = 4 << 10
 
 // Scatterv is Gatherv the other way round.
 func Scatterv(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {

@@ -21,11 +21,11 @@ import (
 // has not got goes again, in datagrams, for the messages that were announced first.
 
 const (
-	laneMost    = 64 << 10 // bytes of the longest message
-	laneLeast   = 3 << 10  // a message of several datagrams goes so only if it is longer
-	laneAlone   = 6        // and if it has more datagrams than so many, and more bytes
-	laneAlways  = 16 << 10 // than so many, or is not alone
-	laneBuffers = 32       // send buffers, of all peers
+	laneMost    = 64 << 10   // bytes of the longest message
+	laneLeast   = 3 << 10    // a message of several datagrams goes so only if it is longer
+	laneAlone   = 6          // and if it has more datagrams than so many, and more bytes
+	laneAlways  = 16<<10 - 1 // than so many, or is not alone
+	laneBuffers = 32         // send buffers, of all peers
 )
 
 // laneAsks is set in the id of an envelope, above the length, when the receiver is to say
