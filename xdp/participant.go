@@ -60,8 +60,7 @@ func (m *participant) give(frames []mem.Addr, held []uint64) (queue int, ok bool
 // Where the kernel copies it has the first frames only at the beginning, beginQueue for each queue and
 // beginSlot for each slot: that is enough for most jobs, and where a hypervisor shadows the page
 // tables the first message into each frame takes 20 us longer. When less than widenBelow are left in a
-// FILL ring it gets more, up to widenTo, and all of them in a burst: with fewer large data would lose
-// frames. What comes meanwhile and finds none is sent again.
+// FILL ring it gets more, up to widenTo. What comes meanwhile and finds none is sent again.
 const (
 	beginQueue = 128
 	beginSlot  = 2 * slab
@@ -70,9 +69,8 @@ const (
 )
 
 // widen gives the kernel frames that it has never had, if it has few, in the ring from which it has taken
-// most; in a burst it gives all. A process that is killed here takes one along. It reports whether there may
-// be more of them.
-func (m *participant) widen(burst bool) (more bool) {
+// most. A process that is killed here takes one along. It reports whether there may be more of them.
+func (m *participant) widen() (more bool) {
 	g := m.slotTable
 	if int(atomic.LoadUint32(g.begun)) >= g.frames {
 		return false
@@ -80,10 +78,10 @@ func (m *participant) widen(burst bool) (more bool) {
 	fill := m.fills[m.emptiest()]
 	fill.refresh()
 	at := atomic.LoadUint32(fill.shared)
-	if at-fill.theirs >= widenBelow && !burst {
+	if at-fill.theirs >= widenBelow {
 		return true
 	}
-	for ok := true; ok && (burst || at-fill.theirs < widenTo); {
+	for ok := true; ok && at-fill.theirs < widenTo; {
 		n := int(atomic.AddUint32(g.begun, 1)) - 1
 		if n >= g.frames {
 			break

@@ -206,20 +206,15 @@ func TestParticipant_widen(t *testing.T) {
 		s.taken += uint32(n)
 		atomic.StoreUint32(s.fill.kernel, s.taken)
 	}
-	if m := s.participants[0]; !m.widen(false) || left() != 200 {
+	if m := s.participants[0]; !m.widen() || left() != 200 {
 		t.Errorf("%d frames are left of 200: more are not needed", left())
 	}
 	take(100)
-	if m := s.participants[1]; !m.widen(false) || left() != widenTo {
+	if m := s.participants[1]; !m.widen() || left() != widenTo {
 		t.Errorf("%d frames are left, want %d", left(), widenTo)
 	}
-	for range 3 {
+	for i := 0; s.participants[i%2].widen(); i++ {
 		take(left())
-		s.participants[0].widen(false)
-	}
-	s.participants[1].widen(true)
-	if s.participants[0].widen(false) {
-		t.Error("a burst has left some")
 	}
 	seen := map[mem.Addr]bool{}
 	for _, a := range s.fill.addrs[:atomic.LoadUint32(s.fill.shared)] {

@@ -125,7 +125,7 @@ func (p *Port) take(dst []Desc) int {
 	if p.participant != nil {
 		p.participant.hold(dst[:got.bufs])
 		if got.bufs >= burstBufs {
-			p.participant.widen(true)
+			p.participant.widen()
 		}
 	}
 	rx.publish()

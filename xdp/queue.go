@@ -435,7 +435,7 @@ func (q *Queue) takeBack(slot int, sockets []*socket) error {
 // the maker of the queue does it now and then.
 func (q *Queue) Widen() (more bool) {
 	_ = guarded(func() error { // of memory that is gone there is no more
-		more = q.participant.widen(false)
+		more = q.participant.widen()
 		return nil
 	})
 	return more

@@ -150,7 +150,7 @@ func (p *Port) flushSlot() {
 	}
 	if len(p.borrowed.Returned()) >= slab {
 		p.giveBack()
-		p.participant.widen(false)
+		p.participant.widen()
 	}
 }
 
