@@ -17,7 +17,7 @@ func ReduceScatterPairwise(s *Schedule, t Team, blocks [][]byte, out []byte) {
 		acc = s.Temp(len(out))
 	}
 	if !s.commutes || t.Size == 1 {
-		s.pairwiseInOrder(t, blocks, acc)
+		pairwiseInOrder(s, t, blocks, acc)
 	}
 	for i := 1; i < t.Size && s.commutes; i++ {
 		up, down := t.off(t.Me+i), t.off(t.Me-i)
@@ -36,7 +36,7 @@ func ReduceScatterPairwise(s *Schedule, t Team, blocks [][]byte, out []byte) {
 }
 
 // pairwiseInOrder is ReduceScatterPairwise of what does not commute. acc is not one of blocks.
-func (s *Schedule) pairwiseInOrder(t Team, blocks [][]byte, acc []byte) {
+func pairwiseInOrder(s *Schedule, t Team, blocks [][]byte, acc []byte) {
 	me := t.Me
 	other, above := s.Temp(len(acc)), s.Temp(len(acc))
 	s.Copy(acc, blocks[me])

@@ -89,7 +89,7 @@ func (s *Schedule) Reset() {
 	clear(s.lists)
 	clear(s.parts)
 	clear(s.cursors)
-	s.keepScratch()
+	keepScratch(s)
 	s.steps, s.lists, s.parts, s.members, s.cursors = s.steps[:0], s.lists[:0], s.parts[:0], s.members[:0], s.cursors[:0]
 	s.op, s.slots, s.taken, s.need = nil, nil, 0, 0
 	s.Rewind()
@@ -194,7 +194,7 @@ const (
 )
 
 // keepScratch makes one piece of scratch memory that does for another schedule like this one.
-func (s *Schedule) keepScratch() {
+func keepScratch(s *Schedule) {
 	switch have := len(s.scratch); {
 	case s.need > have:
 		s.scratch, s.small = mem.Words(s.need), 0
