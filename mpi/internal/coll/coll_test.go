@@ -1,7 +1,6 @@
 package coll
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"

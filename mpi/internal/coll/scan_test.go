@@ -1,9 +1,7 @@
 package coll
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"testing"
 )
 
