@@ -441,7 +441,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotPick:
 		if sl.pick(st) {
-			s.at = len(s.steps) - 1
+			s.at += pickInstead
 		}
 	case slotCopy:
 		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))

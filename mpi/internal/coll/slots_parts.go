@@ -87,13 +87,17 @@ func scatterParts(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 // onlyPart is what pick has in place of a number where there is one part.
 const onlyPart = -1
 
-// pick copies part i of what the slot of a member has to b, and ends the schedule with that if there are several;
-// it goes on where they are messages.
+// pickInstead is how many steps behind a pick are left out where it has copied one of several parts: those that
+// receive it as a message, and wait for that.
+const pickInstead = 2
+
+// pick copies part i of what the slot of a member has to b. Of several parts it leaves out the message that is
+// received behind it, unless they are messages.
 func pick(s *Schedule, member, i int, b []byte) {
 	s.steps = append(s.steps, step{what: slotPick, peer: int32(member), other: int32(i), b: b})
 }
 
-// pick does what that has written down, and reports whether it is the end.
+// pick does what that has written down, and reports whether it has copied one of several parts.
 func (sl *Slots) pick(st *step) bool {
 	all := sl.slot(int(st.peer), 0, sl.most())
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(all[partWord*i:]) }
