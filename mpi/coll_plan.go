@@ -131,25 +131,30 @@ func sameParts(k *call, kind planKind, send, recv Data, root int, lists ...[]int
 // counted reports whether the plan is of these counts and displacements, which it is from now on.
 func counted(k *call, lists [][]int) bool {
 	same, at := true, 0
-	put := func(n int) {
-		if at == len(k.counts) {
-			k.counts = append(k.counts, n-1) // another one
-		}
-		same = same && k.counts[at] == n
-		k.counts[at] = n
-		at++
-	}
 	for _, list := range lists {
+		n := len(list)
 		if list == nil {
-			put(-1)
-			continue
+			n = -1
 		}
-		put(len(list))
+		same = recount(k, at, n) && same
+		at++
 		for _, n := range list {
-			put(n)
+			same = recount(k, at, n) && same
+			at++
 		}
 	}
 	k.counts = k.counts[:at]
+	return same
+}
+
+// recount makes number at of the counts of a plan n, and reports whether it was that.
+func recount(k *call, at, n int) (same bool) {
+	if at == len(k.counts) {
+		k.counts = append(k.counts, n)
+		return false
+	}
+	same = k.counts[at] == n
+	k.counts[at] = n
 	return same
 }
 

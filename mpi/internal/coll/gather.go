@@ -32,19 +32,25 @@ func Gather(s *Schedule, t Team, mine, all []byte, root int) {
 
 // Gatherv is Gather of blocks of any length: blocks are those of all members at the root, and nil elsewhere.
 func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
-	if t.Size == 2 { // both know how long what is given is
-		n := len(mine)
-		if t.Me == root {
-			n = len(blocks[1-root])
-		}
-		if t.near(n) {
-			gatherPair(s, t, mine, blocks, n, root)
-			return
-		}
-	}
-	if t.Size > 2 && t.slotted() {
+	n, pair := t.pair(mine, blocks, root)
+	switch {
+	case pair:
+		gatherPair(s, t, mine, blocks, n, root)
+	case t.Size > 2 && t.slotted():
 		gatherParts(s, t, mine, blocks, root)
-		return
+	default:
+		GatherLinear(s, t, mine, blocks, root)
 	}
-	GatherLinear(s, t, mine, blocks, root)
+}
+
+// pair returns how long the block is that one of two members gives to the other one in Gatherv and Scatterv,
+// as both know, and whether it goes through a slot.
+func (t Team) pair(mine []byte, blocks [][]byte, root int) (n int, ok bool) {
+	if t.Size != 2 {
+		return 0, false
+	}
+	if n = len(mine); t.Me == root {
+		n = len(blocks[1-root])
+	}
+	return n, t.near(n)
 }

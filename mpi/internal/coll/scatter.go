@@ -25,19 +25,13 @@ const scatterHostsMost = 4 << 10
 // Scatterv is Gatherv the other way round.
 func Scatterv(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	note(s, t, root)
-	if t.Size == 2 {
-		n := len(mine)
-		if t.Me == root {
-			n = len(blocks[1-root])
-		}
-		if t.near(n) {
-			scatterPair(s, t, blocks, mine, n, root)
-			return
-		}
-	}
-	if t.Size > 2 && t.slotted() {
+	n, pair := t.pair(mine, blocks, root)
+	switch {
+	case pair:
+		scatterPair(s, t, blocks, mine, n, root)
+	case t.Size > 2 && t.slotted():
 		scatterParts(s, t, blocks, mine, root)
-		return
+	default:
+		ScatterLinear(s, t, blocks, mine, root)
 	}
-	ScatterLinear(s, t, blocks, mine, root)
 }
