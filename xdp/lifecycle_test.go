@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/bpf"
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -35,6 +38,26 @@ func attached(t *testing.T, h *testbed.Host) (a bpf.Attached, ok bool) {
 		t.Fatal(err)
 	}
 	return a, ok
+}
+
+// bypasses returns how many programs are at the way out of a host's device, 0 before Linux 6.6.
+func bypasses(t *testing.T, h *testbed.Host) int {
+	t.Helper()
+	var found *link.QueryResult
+	err := h.Do(func() error {
+		device, err := netlink.LinkByName(h.Dev)
+		if err == nil {
+			found, err = link.QueryPrograms(link.QueryOptions{Target: device.Attrs().Index, Attach: ebpf.AttachTCXEgress})
+		}
+		return err
+	})
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found.Programs)
 }
 
 func TestClose_reopenAtOnce(t *testing.T) {
@@ -125,12 +148,16 @@ func TestKill_leavesNothing(t *testing.T) {
 		if a, ok := attached(t, h); !ok || a.Name != "steer" {
 			t.Fatalf("%v, %v on the device while the port is open", a, ok)
 		}
+		t.Log("programs at the way out: ", bypasses(t, h))
 		if err := victim.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = victim.Wait() // says that it was killed
 		if a, ok := attached(t, h); ok {
 			t.Errorf("%v is left after the process died", a)
+		}
+		if n := bypasses(t, h); n != 0 {
+			t.Errorf("%d programs are left at the way out after the process died", n)
 		}
 		open(t, d, h, config(newArena(t)))
 	})
