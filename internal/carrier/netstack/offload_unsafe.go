@@ -39,7 +39,7 @@ const (
 )
 
 // openOffload opens the socket on c's device, or returns nil where all goes in frames: without a copy there is
-// nothing to gain, a device of several queues would not keep the order, and not everybody may have such sockets.
+// nothing to gain, a device of several queues would not keep the order, and not each process may have such sockets.
 func openOffload(c *Config) *offload {
 	if caps := c.Port.Caps(); c.Ifindex == 0 || caps.ZeroCopy || caps.VLAN != 0 || caps.Queues > 1 || caps.MaxBufs < fabric.MaxBufs {
 		return nil
