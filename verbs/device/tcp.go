@@ -48,8 +48,12 @@ func (s *Spec) tcpDefaults() {
 // other side. After an error the port is closed.
 func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (fabric.Port, error) {
 	tcp, rest := split.New(port)
+	ifindex := table.Link().Index
+	if s.Capture != "" || s.Queue != 0 || s.Fabric == "xdp:asavie" { // what is captured passes the port, a packet socket does not choose the queue, and asavie receives one buffer
+		ifindex = 0
+	}
 	stack, err := netstack.Open(netstack.Config{
-		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU,
+		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU, Ifindex: ifindex,
 		PortBase: s.TCPBase, Ports: s.TCPPorts, Clock: s.Clock,
 	})
 	if err != nil {

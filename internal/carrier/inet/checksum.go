@@ -100,6 +100,13 @@ func (s Sum) Good() bool { return s.fold() == 0xffff }
 // PutChecksum writes the checksum, the complement of s, to the first two bytes of b.
 func (s Sum) PutChecksum(b []byte) { binary.LittleEndian.PutUint16(b, ^s.fold()) }
 
+// PutSum writes s itself to the first two bytes of b, where a device is to put the checksum when it has
+// added the rest.
+func (s Sum) PutSum(b []byte) { binary.LittleEndian.PutUint16(b, s.fold()) }
+
+// Is reports whether the first two bytes of b are what PutSum writes.
+func (s Sum) Is(b []byte) bool { return binary.LittleEndian.Uint16(b) == s.fold() }
+
 // PutChecksumUDP is PutChecksum for UDP, where a zero would mean "no checksum"
 // and is sent as its equal 0xffff (RFC 768).
 func (s Sum) PutChecksumUDP(b []byte) {

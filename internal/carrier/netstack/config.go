@@ -24,6 +24,9 @@ type Config struct {
 	// MTU is the largest IP packet in bytes to send; default, and at most,
 	// the port's.
 	MTU int
+	// Ifindex is the device of Port, in the network namespace of the thread that opens the stack: what
+	// is more than a frame may leave it by a packet socket. Default 0: it goes in frames.
+	Ifindex int
 	// PortBase and Ports are the TCP ports whose frames come to Port: streams
 	// are opened from them, and listeners have to be in them. Default 1 and
 	// 65535: all.

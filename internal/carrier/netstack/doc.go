@@ -16,10 +16,10 @@
 // frames, and the checksum of each is computed there (tx.go). It gets up to 64 KiB as one
 // segment, too: frames of one stream that have arrived in a row are joined where they are copied (run.go).
 //
-// Checksums are computed and checked here, whatever the device can do. A
-// peer on the other end of a veth that uses the kernel's TCP must compute them
-// as well (ethtool -K dev tx off): a veth passes on what it was to compute
-// itself as it is.
+// Where AF_XDP copies, such a segment leaves by a packet socket instead, whole, if there may be one (offload_unsafe.go).
+//
+// Checksums are computed and checked here, but for segments that leave whole: the device is to compute
+// theirs, as those of the kernel's TCP. A veth passes them on as they are, and the receiver takes that for what it is.
 //
 // Next hops come from the kernel by package internal/carrier/inet/route.
 package netstack

@@ -34,6 +34,7 @@ type Stack struct {
 	pool   *mem.Pool
 	bytes  []byte // the arena
 	room   int    // bytes to leave free in front of a frame
+	local  bool   // what arrives may not have left the machine, with a checksum that the device was to complete
 	family family
 	mac    inet.MAC
 
@@ -47,16 +48,22 @@ type Stack struct {
 	now     mono.Time        // of the last Poll
 	told    mono.Time        // when the engine will come back by itself
 
-	stats       fabric.StreamStats
+	stats fabric.StreamStats
+	dropped
+	closed bool
+}
+
+// dropped counts what went no further.
+type dropped struct {
 	malformed   uint64 // frames that were no TCP for us, or damaged
 	unreachable uint64 // packets without next hop
-	closed      bool
 }
 
 // output is what gVisor has sent and the port does not have yet.
 type output struct {
 	frames  [txStage]fabric.Desc // for one call to the port's Send
 	staged  int                  // buffers in frames
+	offload *offload             // for packets of more than a frame; or nil
 	packets []*stack.PacketBuffer
 	next    int // packets[next:] waits for room
 	cut     int // bytes of packets[next] that have been sent
@@ -88,11 +95,13 @@ func Open(c Config) (*Stack, error) {
 	if err := s.mail.open(c.Port.FD()); err != nil {
 		return nil, err
 	}
+	caps := c.Port.Caps()
+	s.local, s.out.offload = caps.Device != "" && !caps.ZeroCopy, openOffload(&c)
 	s.clock.init(c.Clock, &s.mail)
 	s.hosts.init(c.Resolver, &s.mail)
 	if err := s.start(); err != nil {
 		s.gvisor.Destroy()
-		return nil, errors.Join(err, s.mail.close())
+		return nil, errors.Join(err, s.out.offload.close(), s.mail.close())
 	}
 	return s, nil
 }
@@ -357,7 +366,7 @@ func (s *Stack) Close() error {
 	s.Flush()
 	s.hosts.done.Wait()
 	s.drop()
-	return errors.Join(s.mail.close(), s.port.Close())
+	return errors.Join(s.out.offload.close(), s.mail.close(), s.port.Close())
 }
 
 // drop releases packets that will not be sent.

@@ -72,6 +72,9 @@ func (s *Stack) segments(p *stack.PacketBuffer, to inet.MAC, cut *int) bool {
 	if p.GSOOptions.Type != stack.GSONone {
 		most = int(p.GSOOptions.MSS)
 	}
+	if size > most && *cut == 0 && s.out.offload != nil && s.whole(p, to) {
+		return true
+	}
 	for {
 		n := min(size-*cut, most)
 		if !s.frame(p, to, *cut, n) {

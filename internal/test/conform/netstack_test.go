@@ -26,12 +26,9 @@ import (
 // is called.
 type opener func(h *testbed.Host) (fabric.Streams, []io.Closer, error)
 
-// kernelTCP opens the kernel's TCP, which must not leave its checksums to a
-// veth: that computes none, and AF_XDP gets to see the frames as they are.
+// kernelTCP opens the kernel's TCP, which leaves its checksums to a veth: that computes
+// none, and AF_XDP gets to see the frames as they are.
 func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
-	if err := h.ChecksumOff(); err != nil {
-		return nil, nil, err
-	}
 	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
 	if err != nil {
 		return nil, nil, err
@@ -61,8 +58,12 @@ func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 			Steer: bpf.Config{PortBase: xdpPort, Addr: h.Addr, TCPPorts: bpf.DefaultTCPPorts},
 		})
 		if err == nil {
+			ifindex := link.Index
+			if _, one := port.(*asavie.Port); one { // it receives frames of one buffer only
+				ifindex = 0
+			}
 			s, err = netstack.Open(netstack.Config{
-				Port: port, Resolver: table, Local: h.Addr, MAC: link.MAC,
+				Port: port, Resolver: table, Local: h.Addr, MAC: link.MAC, Ifindex: ifindex,
 				PortBase: bpf.DefaultTCPBase, Ports: bpf.DefaultTCPPorts,
 				Linger: 20 * mono.Millisecond, // the other end of a case may not answer any more
 			})
