@@ -5,7 +5,7 @@ package coll
 // keeps the order of ranks.
 //
 // Why: one message to each host, where the chain has one for each rank; hosts scan at the same time.
-// Cost: R n (b + g) and n (b + g) inside of a host, with R ranks, and (h - 1) a + (h - 1) n (b + g) over h hosts.
+// Cost: R n (b + g) and n (b + g) inside of a host, with R ranks, and that of a Scan of h ranks between hosts.
 func ScanHosts(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	h := t.Hosts
 	host := int(h.of[t.Me])
@@ -31,7 +31,7 @@ func ScanHosts(s *Schedule, t Team, in, v []byte, exclusive bool) {
 		for i, ranks := range h.ranks {
 			leaders[i] = ranks[len(ranks)-1]
 		}
-		ScanChain(s, Part(int32(t.Me), leaders), total, before, true)
+		Scan(s, Part(int32(t.Me), leaders), total, before, true)
 	}
 	if host == 0 {
 		return
