@@ -64,7 +64,7 @@ var laws = [opcodeCount]law{
 	OpSend:              {on: onRD | onUD | onRC, flags: Signaled | Inline | Solicited | Fence | Bulk | BulkNext | More},
 	OpSendWithInv:       {on: onRD | onRC, why: whyInv, flags: Signaled | Inline | Solicited | Fence, inv: true},
 	OpSendWithImm:       {why: whyNoSendImm},
-	OpRDMAWrite:         {on: onRD | onRC, why: whyOneSided, flags: Signaled | Inline | Fence, rkey: true},
+	OpRDMAWrite:         {on: onRD | onRC, why: whyOneSided, flags: Signaled | Inline | Fence | More, rkey: true},
 	OpRDMAWriteWithImm:  {on: onRD | onRC, why: whyOneSided, flags: Signaled | Inline | Solicited | Fence, rkey: true},
 	OpRDMARead:          {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true},
 	OpAtomicCmpAndSwp:   {on: onRD | onRC, why: whyOneSided, flags: Signaled | Fence, rkey: true, sgl: wordSGL},
@@ -131,7 +131,7 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 	case bad&(Bulk|BulkNext) != 0:
 		why = "Bulk and BulkNext are for SEND and RDMA_WRITE_RECORD on UD: RD chooses the way itself, and RC has one"
 	case bad&More != 0:
-		why = "More is for SEND, which waits for the next one"
+		why = "More is for SEND and RDMA_WRITE, which wait for the next one"
 	case l.sgl == noSGL && wr.NumSGE != 0:
 		why = "it moves no data: NumSGE must be 0"
 	case l.sgl != noSGL && wr.uncounted():

@@ -16,7 +16,7 @@ const expected = `
 SEND                  RD:siofm UD:siobm RC:siofm
 SEND_WITH_INV         RD:siof  UD:-    RC:siof
 SEND_WITH_IMM         RD:-     UD:-    RC:-
-RDMA_WRITE            RD:sif   UD:-    RC:sif
+RDMA_WRITE            RD:sifm  UD:-    RC:sifm
 RDMA_WRITE_WITH_IMM   RD:siof  UD:-    RC:siof
 RDMA_READ             RD:sf    UD:-    RC:sf
 ATOMIC_CMP_AND_SWP    RD:sf    UD:-    RC:sf

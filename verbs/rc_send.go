@@ -30,7 +30,7 @@ func (r *rc) post(wr *SendWR) error {
 		r.flush()
 		return nil
 	}
-	if s := &q.ctx.streams; !s.transmitted && !r.full {
+	if s := &q.ctx.streams; !s.transmitted && !r.full && wr.Flags&More == 0 {
 		s.transmitted = true
 		r.transmit(q.ctx.cfg.Engine.Now())
 		q.ctx.cfg.Streams.Flush()

@@ -84,8 +84,9 @@ func (s *streams) looked(c *Context, now mono.Time, work int) {
 }
 
 // inLen is how many bytes are received at a time: several of the longest FPDU,
-// and little enough to stay in the cache.
-const inLen = 256 << 10
+// and little enough to stay in the cache. 256 KiB of payload come with headers, and with a
+// message behind them.
+const inLen = 272 << 10
 
 // use makes u the user of a stream; nil: none.
 func (s *streams) use(id fabric.StreamID, u streamUser) {

@@ -82,7 +82,7 @@ const (
 	Numbered                        // OpRDMAWriteRecord on UD: SendWR.RecordID is the number of the record
 	Bulk                            // UD: by the second path, for large data, if DeviceAttr.Bulk. It may lead nowhere
 	BulkNext                        // UD: what follows may go by the second path: the target is to look there
-	More                            // another request to this peer follows at once: on RD they go out together
+	More                            // another request to this peer follows at once: on RD and RC they go out together
 )
 
 // SGE is one scatter/gather element: Length bytes at Addr inside the memory

@@ -7,6 +7,15 @@ func TestReduceScatter_everyOrder(t *testing.T) {
 	pairwise := func(s *Schedule, t Team, _ []byte, blocks [][]byte, out []byte) {
 		ReduceScatterPairwise(s, t, blocks, out)
 	}
+	onHosts := func(place func(int) int) algorithm {
+		return func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			if t = hosted(t, place); t.Hosts != nil && t.Hosts.least == t.Hosts.most && s.commutes {
+				ReduceScatterHosts(s, t, blocks, out)
+			} else {
+				pairwise(s, t, in, blocks, out)
+			}
+		}
+	}
 	share := slotted()
 	variants[algorithm]{
 		"choice": ReduceScatter, "pairwise": pairwise,
@@ -19,6 +28,10 @@ func TestReduceScatter_everyOrder(t *testing.T) {
 			} else {
 				pairwise(s, t, in, blocks, out)
 			}
+		},
+		"hosts of 2": onHosts(inPairs), "hosts of 3": onHosts(placements[0]), "every third": onHosts(placements[1]),
+		"hosts": func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) {
+			ReduceScatter(s, hosted(t, placements[0]), in, blocks, out)
 		},
 	}.each(t, func(t *testing.T, reduceScatter algorithm) {
 		for _, n := range sizes {

@@ -8,9 +8,20 @@ import (
 func TestScan_everyOrder(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, in, v []byte, exclusive bool)
 	share := slotted()
+	onHosts := func(place func(int) int) algorithm {
+		share := slotted()
+		return func(s *Schedule, t Team, in, v []byte, exclusive bool) {
+			if t = hosted(t, place); t.Hosts == nil || t.Hosts.least == 1 {
+				Scan(s, t, in, v, exclusive)
+			} else {
+				ScanHosts(s, share(t), in, v, exclusive)
+			}
+		}
+	}
 	variants[algorithm]{
 		"choice": Scan, "doubling": ScanDoubling, "chain": ScanChain,
-		"slots": func(s *Schedule, t Team, in, v []byte, exclusive bool) { Scan(s, share(t), in, v, exclusive) },
+		"slots":      func(s *Schedule, t Team, in, v []byte, exclusive bool) { Scan(s, share(t), in, v, exclusive) },
+		"hosts of 2": onHosts(inPairs), "hosts of 3": onHosts(placements[0]),
 	}.each(t, func(t *testing.T, scan algorithm) {
 		for _, n := range sizes {
 			for _, count := range []int{0, 1, 7, 5000, 140_000} {

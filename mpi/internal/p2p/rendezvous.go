@@ -274,8 +274,12 @@ func (rv *rendezvous) writeDirect(r *Request, p *peer, left int) int {
 	post := (*network).postFor
 	if r.grant.linked {
 		wr.WRID, post = r.workID(wrLink), (*network).postLink
+		if n == left {
+			wr.Flags |= verbs.More // the FIN, which takes a system call at both ends if it goes by itself
+		}
 	}
-	if !post(&rv.ep.net, p, wr, r) {
+	posted := post(&rv.ep.net, p, wr, r)
+	if wr.Flags = verbs.Signaled; !posted {
 		return 0
 	}
 	return n
