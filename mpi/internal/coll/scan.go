@@ -8,8 +8,6 @@ func Scan(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	case len(in) == 0:
 	case t.near(s.elem) && len(in) <= scanNear(t.Size):
 		ScanSlots(s, t, in, v, exclusive)
-	case t.Size <= scanFew && t.Hosts != nil && t.Hosts.inOrder && t.nearAll(max(len(in), s.elem)):
-		ScanHosts(s, t, in, v, exclusive)
 	case len(in) <= scanShort && t.Size > scanFew:
 		ScanDoubling(s, t, in, v, exclusive)
 	default:

@@ -2,24 +2,16 @@ package coll
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 )
 
 func TestScan_everyOrder(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, in, v []byte, exclusive bool)
 	share := slotted()
-	algorithms := variants[algorithm]{
+	variants[algorithm]{
 		"choice": Scan, "doubling": ScanDoubling, "chain": ScanChain,
 		"slots": func(s *Schedule, t Team, in, v []byte, exclusive bool) { Scan(s, share(t), in, v, exclusive) },
-	}
-	for _, each := range []int{2, 3} {
-		share := slotted()
-		algorithms[fmt.Sprint("hosts of ", each)] = func(s *Schedule, t Team, in, v []byte, exclusive bool) {
-			Scan(s, share(hosted(t, func(r int) int { return r / each })), in, v, exclusive)
-		}
-	}
-	algorithms.each(t, func(t *testing.T, scan algorithm) {
+	}.each(t, func(t *testing.T, scan algorithm) {
 		for _, n := range sizes {
 			for _, count := range []int{0, 1, 7, 5000, 140_000} {
 				if count > 1000 && n > 4 || count > 10_000 && n > 3 {
