@@ -1,20 +1,32 @@
 package mem
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Words are words that are 0 at first, until the garbage collector finds that nothing holds them any more: a slice
+// of theirs does not.
+type Words struct{ words []uint64 }
 
 // wordsHuge is from how many bytes on words are in huge pages: 64 smaller ones.
 const wordsHuge = 256 << 10
 
-// Words returns n words or a few more that are 0. Many are in huge pages, and fill these, where the kernel gives
-// some: to touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed.
-func Words(n int) []uint64 {
-	if n*8 < wordsHuge {
-		return make([]uint64, n)
+// NewWords returns n words or a few more. Many are in huge pages, and fill these, where the kernel gives some: to
+// touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed. Go's
+// heap is no place for them: it clears what it gives once more, in small pages.
+func NewWords(n int) *Words {
+	if n*8 >= wordsHuge {
+		if b, err := mapPrivate(roundUp(n*8, hugePage)); err == nil {
+			_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // smaller pages do as well
+			w := &Words{ScalarsOf[uint64](b)}
+			runtime.AddCleanup(w, func(b []byte) { _ = unmap(b) }, b)
+			return w
+		}
 	}
-	whole := roundUp(n*8, hugePage)
-	w := make([]uint64, (whole+hugePage)/8) // of which as much is never touched as is not whole pages
-	from := int(-AddressOf(BytesOf(w)) & (hugePage - 1))
-	w = w[from/8:][: whole/8 : whole/8]
-	_ = unix.Madvise(BytesOf(w), unix.MADV_HUGEPAGE) // smaller pages do as well
-	return w
+	return &Words{make([]uint64, n)}
 }
+
+// Slice returns all of them.
+func (w *Words) Slice() []uint64 { return w.words }

@@ -66,6 +66,7 @@ type Schedule struct {
 	abandoned bool      // see abandon
 	pending   []pending // messages of the present round
 	settled   int       // of these, how many are done
+	gives     bool      // this rank has begun to send data in the present round
 	err       error
 
 	op       Op
@@ -95,7 +96,7 @@ func (s *Schedule) Reset() {
 // Rewind goes back to the beginning, to do the same again.
 func (s *Schedule) Rewind() {
 	clear(s.pending)
-	s.at, s.begun, s.abandoned, s.pending, s.settled, s.err = 0, false, false, s.pending[:0], 0, nil
+	s.at, s.begun, s.abandoned, s.pending, s.settled, s.gives, s.err = 0, false, false, s.pending[:0], 0, false, nil
 }
 
 // Reduction says what the algorithms that follow reduce with: an operation, the

@@ -16,8 +16,9 @@ type scratch struct {
 }
 
 type piece struct {
-	words []uint64
-	taken int
+	memory *mem.Words
+	words  []uint64 // of memory
+	taken  int
 }
 
 // Of more than scratchKept words (8 MiB) scratch memory is given up when scratchIdle schedules in a row have
@@ -36,7 +37,8 @@ func (m *scratch) take(n int) []uint64 {
 		}
 	}
 	m.grown = true
-	m.pieces = append(m.pieces, piece{words: mem.Words(max(n, pieceLeast))})
+	memory := mem.NewWords(max(n, pieceLeast))
+	m.pieces = append(m.pieces, piece{memory: memory, words: memory.Slice()})
 	return m.pieces[len(m.pieces)-1].take(n)
 }
 

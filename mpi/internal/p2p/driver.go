@@ -66,13 +66,7 @@ func (d *driver) progress(r *Request) {
 	if d.ep.near.channels != nil && d.spin() {
 		return
 	}
-	if d.step() > 0 {
-		if r != nil && d.far.of == r && !d.far.over {
-			d.far = farWait{} // that was not in vain
-		}
-		return
-	}
-	if !d.looksOn(r) {
+	if d.step() == 0 && !d.looksOn(r) {
 		d.waits.target = r
 		d.ep.eng.Park()
 	}
@@ -87,6 +81,7 @@ type farWait struct {
 	gen   uint32
 	until mono.Time
 	over  bool // it has looked for long enough
+	gives bool // the rank sends data, too: see Inside.Await
 	vain  int
 }
 
@@ -106,9 +101,14 @@ func (d *driver) looksOn(r *Request) bool {
 	}
 	now := ep.eng.Now()
 	if w.of != r || w.gen != r.gen {
+		if !w.over {
+			w.vain = 0
+		}
 		w.of, w.gen, w.until = r, r.gen, now.Add(farLook+farKiB*mono.Duration(min(r.data.len(), farLength))>>10)
-		w.over = w.vain >= farVain && w.vain%farAgain != 0
-		if w.over {
+		if w.over = w.gives && r.data.len() > farLength; w.over {
+			return false
+		}
+		if w.over = w.vain >= farVain && w.vain%farAgain != 0; w.over {
 			w.vain++
 		}
 	}
