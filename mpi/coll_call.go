@@ -241,8 +241,8 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 	return &Error{Class: ErrTruncate, Op: k.op, Rank: rank, Detail: detail, Err: coll.ErrLengths}
 }
 
-func (k *call) Wait(h coll.Handle) { k.c.ep.Inside().Await(h.(handle).Request) }
-func (k *call) Flush()             { k.c.ep.Inside().Flush() }
+func (k *call) Wait(h coll.Handle, gives bool) { k.c.ep.Inside().Await(h.(handle).Request, gives) }
+func (k *call) Flush()                         { k.c.ep.Inside().Flush() }
 
 // handle is a request as it looks to those inside.
 type handle struct{ *p2p.Request }

@@ -32,3 +32,19 @@ func mapAligned(fd, size, flags int) ([]byte, error) {
 func unmap(b []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
 }
+
+// mapPrivate maps whole huge pages of memory of this process alone. The caller unmaps it with unmap.
+func mapPrivate(size int) ([]byte, error) {
+	all := uintptr(size + hugePage)
+	p, err := unix.MmapPtr(-1, 0, nil, all, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, err
+	}
+	before := -uintptr(p) & (hugePage - 1)
+	at := unsafe.Add(p, before)
+	if before > 0 {
+		_ = unix.MunmapPtr(p, before) // what stays is never touched
+	}
+	_ = unix.MunmapPtr(unsafe.Add(at, size), hugePage-before)
+	return unsafe.Slice((*byte)(at), size), nil
+}

@@ -1,14 +1,32 @@
 package mem
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
 
-// Words returns n words that are 0. Those of many are in huge pages where the kernel gives some: to
-// touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed.
-func Words(n int) []uint64 {
-	w := make([]uint64, n)
-	b := BytesOf(w)
-	if b = b[min(int(-AddressOf(b)&(hugePage-1)), len(b)):]; len(b) >= hugePage {
-		_ = unix.Madvise(b[:len(b)/hugePage*hugePage], unix.MADV_HUGEPAGE) // smaller pages do as well
+	"golang.org/x/sys/unix"
+)
+
+// Words are words that are 0 at first, until the garbage collector finds that nothing holds them any more: a slice
+// of theirs does not.
+type Words struct{ words []uint64 }
+
+// wordsHuge is from how many bytes on words are in huge pages: 64 smaller ones.
+const wordsHuge = 256 << 10
+
+// NewWords returns n words or a few more. Many are in huge pages, and fill these, where the kernel gives some: to
+// touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed. Go's
+// heap is no place for them: it clears what it gives once more, in small pages.
+func NewWords(n int) *Words {
+	if n*8 >= wordsHuge {
+		if b, err := mapPrivate(roundUp(n*8, hugePage)); err == nil {
+			_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // smaller pages do as well
+			w := &Words{ScalarsOf[uint64](b)}
+			runtime.AddCleanup(w, func(b []byte) { _ = unmap(b) }, b)
+			return w
+		}
 	}
-	return w
+	return &Words{make([]uint64, n)}
 }
+
+// Slice returns all of them.
+func (w *Words) Slice() []uint64 { return w.words }

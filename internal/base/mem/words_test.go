@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,14 +12,21 @@ import (
 
 func TestWords(t *testing.T) {
 	for _, n := range []int{0, 1, hugePage/8 - 1, 2 * hugePage / 8, 3*hugePage/8 + 1} {
-		if w := Words(n); len(w) != n || slices.ContainsFunc(w, func(v uint64) bool { return v != 0 }) {
-			t.Errorf("%d words: not %d that are 0", n, len(w))
+		words := NewWords(n)
+		if w := words.Slice(); len(w) < n || slices.ContainsFunc(w, func(v uint64) bool { return v != 0 }) {
+			t.Errorf("%d words: not %d that are 0", len(w), n)
 		}
+		runtime.KeepAlive(words)
 	}
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("the kernel has no huge pages of memory without a file: ", err)
 	}
-	w := Words(2 * hugePage / 8)
+	words := NewWords(hugePage/8 + 1)
+	defer runtime.KeepAlive(words)
+	w := words.Slice()
+	if at := AddressOf(BytesOf(w)); at%hugePage != 0 || len(w) != 2*hugePage/8 {
+		t.Errorf("%d words at %#x do not fill huge pages", len(w), at)
+	}
 	if at := AddressOf(BytesOf(w[len(w)/2:])); !strings.Contains(flagsAt(t, at), " hg") {
 		t.Error("the kernel was not asked for huge pages")
 	}

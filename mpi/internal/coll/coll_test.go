@@ -416,6 +416,19 @@ func TestAllgather_everyLength(t *testing.T) {
 					Allgather(s, t, mine, whole(blocks))
 				}
 			}
+			algorithms[fmt.Sprint("hosts, v", i, j)] = func(s *Schedule, t Team, mine []byte, blocks [][]byte) {
+				list := blocks
+				if j == 1 { // not side by side
+					list = s.Blocks(len(blocks))
+					for i, b := range blocks {
+						list[i] = s.Temp(len(b))
+					}
+				}
+				Allgatherv(s, with(hosted(t, place)), mine, list)
+				for i, b := range blocks {
+					s.Copy(b, list[i])
+				}
+			}
 		}
 	}
 	for name, allgather := range algorithms {

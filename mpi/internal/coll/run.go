@@ -30,8 +30,9 @@ type Transport interface {
 	// A want below 0 lets a message that need not be done end by itself, whatever it is.
 	Take(h Handle, want int, peer int32) error
 	// Wait moves messages until h is done, and sleeps when there are none to
-	// move.
-	Wait(h Handle)
+	// move. gives says that this rank has begun to send data since the round began, for which
+	// others may need the processor.
+	Wait(h Handle, gives bool)
 	// Flush lets go what waits to share a frame with other messages.
 	Flush()
 }
@@ -65,6 +66,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		st := &s.steps[s.at]
 		switch st.what {
 		case send:
+			s.gives = s.gives || len(st.a) > 0
 			if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
 				s.begin(h, len(st.a), st.peer)
 			}
@@ -101,7 +103,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			continue
 		case swap:
 			if !s.begun {
-				s.begun = true
+				s.begun, s.gives = true, len(st.a) > 0
 				s.begin(t.Irecv(st.b, st.other, s.Tag), len(st.b), st.other)
 				if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
 					s.begin(h, len(st.a), st.peer)
@@ -165,6 +167,7 @@ func (s *Schedule) beginOver(t Transport, st *step) {
 	cur := s.cursors[st.other]
 	var h Handle
 	if st.what == sendOver {
+		s.gives = true
 		h = t.IsendOver(cur, st.peer, s.Tag)
 	} else {
 		h = t.IrecvOver(cur, st.peer, s.Tag)
@@ -180,7 +183,7 @@ func (s *Schedule) round(t Transport, wait bool) bool {
 	if !s.settle(t, len(s.pending), wait) {
 		return false
 	}
-	s.pending, s.settled = s.pending[:0], 0
+	s.pending, s.settled, s.gives = s.pending[:0], 0, false
 	return true
 }
 
@@ -193,7 +196,7 @@ func (s *Schedule) settle(t Transport, n int, wait bool) bool {
 			if !wait {
 				return false
 			}
-			t.Wait(p.h)
+			t.Wait(p.h, s.gives)
 		}
 		if err := t.Take(p.h, p.want, p.peer); err != nil && s.err == nil {
 			s.err = err

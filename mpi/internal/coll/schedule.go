@@ -66,16 +66,14 @@ type Schedule struct {
 	abandoned bool      // see abandon
 	pending   []pending // messages of the present round
 	settled   int       // of these, how many are done
+	gives     bool      // this rank has begun to send data in the present round
 	err       error
 
 	op       Op
 	elem     int // bytes of an element
 	commutes bool
 
-	scratch []uint64
-	taken   int // words of scratch
-	need    int // words that this schedule has asked for in all
-	small   int // how many schedules in a row have needed little of a large scratch
+	scratch scratch
 	members []int32
 	lists   [][]byte
 	parts   []Block
@@ -89,16 +87,16 @@ func (s *Schedule) Reset() {
 	clear(s.lists)
 	clear(s.parts)
 	clear(s.cursors)
-	keepScratch(s)
+	s.scratch.reset()
 	s.steps, s.lists, s.parts, s.members, s.cursors = s.steps[:0], s.lists[:0], s.parts[:0], s.members[:0], s.cursors[:0]
-	s.op, s.slots, s.taken, s.need = nil, nil, 0, 0
+	s.op, s.slots = nil, nil
 	s.Rewind()
 }
 
 // Rewind goes back to the beginning, to do the same again.
 func (s *Schedule) Rewind() {
 	clear(s.pending)
-	s.at, s.begun, s.abandoned, s.pending, s.settled, s.err = 0, false, false, s.pending[:0], 0, nil
+	s.at, s.begun, s.abandoned, s.pending, s.settled, s.gives, s.err = 0, false, false, s.pending[:0], 0, false, nil
 }
 
 // Reduction says what the algorithms that follow reduce with: an operation, the
@@ -185,40 +183,13 @@ func (s *Schedule) cut(v []byte, p, from, to int) []byte {
 	return v[split(n, p, from)*s.elem : split(n, p, to)*s.elem]
 }
 
-// Scratch memory is kept from one schedule to the next: to touch 10 MiB for the first time takes
-// longer than to reduce them. Of more than scratchKept words (8 MiB) it is given up when
-// scratchIdle schedules in a row have not needed a quarter of it.
-const (
-	scratchKept = 1 << 20
-	scratchIdle = 64
-)
-
-// keepScratch makes one piece of scratch memory that does for another schedule like this one.
-func keepScratch(s *Schedule) {
-	switch have := len(s.scratch); {
-	case s.need > have:
-		s.scratch, s.small = mem.Words(s.need), 0
-	case have <= scratchKept || s.need > have/4:
-		s.small = 0
-	case s.small < scratchIdle:
-		s.small++
-	default:
-		s.scratch, s.small = nil, 0
-	}
-}
-
-// Temp returns n bytes of memory, aligned for every type, that are the
-// schedule's.
+// Temp returns n bytes of memory, from a cache line on, that are the schedule's.
 func (s *Schedule) Temp(n int) []byte {
-	words := (n + 7) / 8
-	s.need += words
-	if s.taken+words > len(s.scratch) {
-		return mem.BytesOf(mem.Words(words))[:n]
-	}
-	b := mem.BytesOf(s.scratch[s.taken : s.taken+words])[:n]
-	s.taken += words
-	return b
+	return mem.BytesOf(s.scratch.take((n + scratchAlign - 1) / scratchAlign * scratchAlign / 8))[:n:n]
 }
+
+// scratchAlign is a cache line.
+const scratchAlign = 64
 
 // ranks returns room for n ranks that is the schedule's.
 func (s *Schedule) ranks(n int) []int32 {

@@ -44,29 +44,3 @@ func TestAllocs_Schedule(t *testing.T) {
 		t.Errorf("%v allocations to write and run a schedule", n)
 	}
 }
-
-// Long scratch memory is kept while it is used: its pages would be touched for the first time by each call.
-func TestSchedule_keepsScratch(t *testing.T) {
-	const long = 3 * scratchKept * 8
-	var s Schedule
-	s.Temp(long)
-	s.Reset()
-	kept := &s.Temp(long)[0]
-	for range scratchIdle {
-		s.Reset()
-		s.Temp(64)
-	}
-	s.Reset()
-	s.Temp(long / 2)
-	s.Reset()
-	if again := &s.Temp(long)[0]; again != kept {
-		t.Error("scratch memory that was used is not the same any more")
-	}
-	for range scratchIdle + 2 {
-		s.Reset()
-		s.Temp(64)
-	}
-	if s.Reset(); len(s.scratch) != 64/8 && s.scratch != nil {
-		t.Errorf("%d words are kept that are no more used", len(s.scratch))
-	}
-}

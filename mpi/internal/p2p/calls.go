@@ -379,11 +379,14 @@ func (in Inside) Accept(m Matched, buf []byte) *Request {
 	return in.ep.match.acceptMatched(m, in.ep.requests.request(m.m.entry.Source, buf))
 }
 
-// Await makes progress until r is Ready. Others come inside meanwhile.
-func (in Inside) Await(r *Request) {
+// Await makes progress until r is Ready. Others come inside meanwhile. gives says that the caller has begun to
+// send data to others, too.
+func (in Inside) Await(r *Request, gives bool) {
+	in.ep.far.gives = gives
 	for !r.Ready() {
 		in.ep.progress(r)
 	}
+	in.ep.far.gives = false
 }
 
 // Wait is Request.Wait. Others come inside meanwhile.

@@ -32,6 +32,7 @@ type driver struct {
 	minSpins int // the least that spins are
 	maxSpins int // and the most
 	maxHits  int // the most that hits are
+	far      farWait
 }
 
 // Enter takes the progress lock, and Leave gives it back.
@@ -65,10 +66,57 @@ func (d *driver) progress(r *Request) {
 	if d.ep.near.channels != nil && d.spin() {
 		return
 	}
-	if d.step() == 0 {
+	if d.step() == 0 && !d.looksOn(r) {
 		d.waits.target = r
 		d.ep.eng.Park()
 	}
+}
+
+// farWait is a wait for another host, where ranks share processors. What comes from there takes less
+// time than to give the processor away and to get it back, which is two switches, and no rank of this processor has
+// to do anything for it. So a rank looks for farLook and more before it gives its own away: not if that was in vain
+// farVain times in a row, and then in one wait of farAgain.
+type farWait struct {
+	of    *Request
+	gen   uint32
+	until mono.Time
+	over  bool // it has looked for long enough
+	gives bool // the rank sends data, too: see Inside.Await
+	vain  int
+}
+
+const (
+	farLook   = 10 * mono.Microsecond
+	farKiB    = 4 * mono.Microsecond // more for each KiB,
+	farLength = 4 << 10              // of so many bytes at most
+	farVain   = 8
+	farAgain  = 16
+)
+
+// looksOn reports whether a rank goes on to look for what r waits for, and keeps its processor.
+func (d *driver) looksOn(r *Request) bool {
+	ep, w := d.ep, &d.far
+	if d.maxSpins != spinsLeast || r == nil || r.peer < 0 || ep.peers[r.peer].channel != nil || r.peer == ep.rank {
+		return false
+	}
+	now := ep.eng.Now()
+	if w.of != r || w.gen != r.gen {
+		if !w.over {
+			w.vain = 0
+		}
+		w.of, w.gen, w.until = r, r.gen, now.Add(farLook+farKiB*mono.Duration(min(r.data.len(), farLength))>>10)
+		if w.over = w.gives && r.data.len() > farLength; w.over {
+			return false
+		}
+		if w.over = w.vain >= farVain && w.vain%farAgain != 0; w.over {
+			w.vain++
+		}
+	}
+	if !w.over && now >= w.until {
+		w.over = true
+		w.vain++
+	}
+	return !w.over
 }
 
 // Attend makes progress until stop says so and the engine is woken, beside the goroutines of

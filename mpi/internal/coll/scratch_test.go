@@ -1,0 +1,66 @@
+package coll
+
+import "testing"
+
+// What a schedule has touched is there for the next one: the second call of a program would touch as many pages for
+// the first time as the first.
+func TestScratch_secondCall(t *testing.T) {
+	var s Schedule
+	var first [3]*byte
+	for call := range 3 {
+		s.Reset()
+		for i, n := range []int{64, 4 << 20, 1 << 20} {
+			b := s.Temp(n)
+			if len(b) != n {
+				t.Fatalf("%d bytes of scratch memory where %d were asked for", len(b), n)
+			}
+			if call == 0 {
+				first[i] = &b[0]
+			} else if &b[0] != first[i] {
+				t.Errorf("call %d has another memory than the one before", call)
+			}
+		}
+	}
+}
+
+// Long scratch memory is kept while it is used.
+func TestScratch_kept(t *testing.T) {
+	const long = 3 * scratchKept * 8
+	var s Schedule
+	used := &s.Temp(long)[0]
+	for range scratchIdle {
+		s.Reset()
+		s.Temp(64)
+	}
+	s.Reset()
+	s.Temp(long / 2)
+	s.Reset()
+	if again := &s.Temp(long)[0]; again != used {
+		t.Error("scratch memory that was used is not the same any more")
+	}
+	for range scratchIdle + 2 {
+		s.Reset()
+		s.Temp(64)
+	}
+	if s.Reset(); kept(&s.scratch) > scratchKept {
+		t.Errorf("%d words are kept that are no more used", kept(&s.scratch))
+	}
+}
+
+// Schedules that need more and more do not keep what was too short.
+func TestScratch_growing(t *testing.T) {
+	var s Schedule
+	for n := 1000; n < 100_000; n += 1000 {
+		s.Temp(n)
+		if s.Reset(); kept(&s.scratch)*8 > n+scratchAlign {
+			t.Fatalf("%d words are kept of %d bytes", kept(&s.scratch), n)
+		}
+	}
+}
+
+func kept(m *scratch) (n int) {
+	for i := range m.pieces {
+		n += len(m.pieces[i].words)
+	}
+	return n
+}

@@ -1,0 +1,73 @@
+package p2p
+
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
+	"github.com/xwarp/xwarp/internal/progress"
+)
+
+// watch is a clock that a test sets.
+type watch struct{ now mono.Time }
+
+func (w *watch) Now() mono.Time { return w.now }
+
+// Who waits for another host keeps its processor for a while, unless that was in vain often.
+func TestDriver_looksOn(t *testing.T) {
+	w := &watch{now: 1}
+	ep := &Endpoint{eng: progress.New(w, nil), peers: make([]peer, 3)}
+	ep.driver = driver{ep: ep, maxSpins: spinsLeast}
+	ep.peers[2].channel = &shm.Channel{}
+	looks := func(r *Request) (n int) {
+		for r.gen++; ; n++ {
+			w.now = w.now.Add(mono.Microsecond)
+			if ep.step(); !ep.looksOn(r) || n > 1000 {
+				return n
+			}
+		}
+	}
+	far, near := &Request{peer: 1}, &Request{peer: 2}
+	if n := looks(near); n != 0 {
+		t.Errorf("%d looks for a rank of this host", n)
+	}
+	short := looks(far)
+	if short < 5 || short > 20 {
+		t.Errorf("%d us for a message without data", short)
+	}
+	far.data.buf = make([]byte, 2*farLength)
+	if n := looks(far); n <= short {
+		t.Errorf("%d us for a long message, %d for a short one", n, short)
+	}
+	if ep.far.gives = true; looks(far) != 0 {
+		t.Error("a rank that sends as much itself keeps its processor")
+	}
+	ep.far.gives = false
+	for range farVain {
+		looks(far)
+	}
+	again := 0
+	for range farAgain {
+		if looks(far) > 0 {
+			again++
+		}
+	}
+	if again != 1 {
+		t.Errorf("%d of %d waits look once more after many in vain", again, farAgain)
+	}
+	for looks(far) == 0 { // in vain
+	}
+	w.now, far.gen = w.now.Add(mono.Microsecond), far.gen+1
+	ep.step()
+	ep.looksOn(far)
+	for ep.far.over {
+		far.gen++
+		ep.looksOn(far)
+	}
+	if looks(far) == 0 { // the one before was over at once
+		t.Error("a rank does not look for what has come soon")
+	}
+	if ep.maxSpins = spinsMost; looks(far) != 0 {
+		t.Error("a rank with a processor of its own has nothing to give away")
+	}
+}
