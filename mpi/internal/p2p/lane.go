@@ -89,7 +89,7 @@ type lane struct {
 	expected int // messages for which streams are looked at
 	row      int // messages since a short one came for which streams were looked at
 	looks    bool
-	owes     bool // the peer is to be told that this end looks no more
+	owes     bool // the peer is to be told of looks
 	late     bool // is in lanes.late
 }
 
@@ -328,8 +328,9 @@ func (ls *lanes) abandon(m *message) {
 func (ls *lanes) arrivedData(p *peer, h *header, slot int32, b []byte) bool {
 	ln := ls.of(p)
 	if ln.row++; ln.row == laneRow && !ln.looks {
-		ln.looks = true
+		ln.looks, ln.owes = true, true
 		ls.looking++
+		ls.later(p)
 	}
 	whole := h.kind == kindWhole
 	if !whole {

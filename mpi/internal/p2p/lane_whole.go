@@ -111,7 +111,7 @@ func (ls *lanes) goOn() (n int) {
 			ep.net.conn.returnWord(s.slot)
 			n++
 		}
-		if ln.owes && p.err == nil {
+		if ln.owes && p.err == nil && p.link.state == up {
 			ls.say(p)
 		}
 		if ln.late = ln.earlyIn != ln.earlyOut; ln.late {
