@@ -86,6 +86,7 @@ func (ep *Endpoint) IrecvTyped(env match.Envelope, cur dtype.Cursor) *Request {
 // waits. The message stays where it is.
 func (ep *Endpoint) Iprobe(env match.Envelope) (st Status, found bool, err error) {
 	ep.Enter()
+	ep.lanes.hurry()
 	ep.glance()
 	st, found, err = ep.match.find(env)
 	ep.Leave()
@@ -99,6 +100,7 @@ func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 		if st, found, err = ep.match.find(env); found || err != nil {
 			break
 		}
+		ep.lanes.hurry()
 	}
 	ep.Leave()
 	return st, err
@@ -107,6 +109,7 @@ func (ep *Endpoint) Probe(env match.Envelope) (st Status, err error) {
 // Improbe makes progress once and takes the oldest message that fits env.
 func (ep *Endpoint) Improbe(env match.Envelope) (m Matched, st Status, found bool, err error) {
 	ep.Enter()
+	ep.lanes.hurry()
 	ep.glance()
 	m, st, found, err = ep.match.seize(env)
 	ep.Leave()
@@ -120,6 +123,7 @@ func (ep *Endpoint) Mprobe(env match.Envelope) (m Matched, st Status, err error)
 		if m, st, found, err = ep.match.seize(env); found || err != nil {
 			break
 		}
+		ep.lanes.hurry()
 	}
 	ep.Leave()
 	return m, st, err

@@ -68,7 +68,7 @@ func (nw *network) createBeside(ep *Endpoint) error {
 	if err != nil {
 		return err
 	}
-	if err = nw.carve(&nw.words, wordsIn, max(linkedFIN, headerLen+laneMost), "word", verbs.LocalWrite); err == nil {
+	if err = nw.carve(&nw.words, wordsIn, max(linkedFIN, laneHead+laneMost), "word", verbs.LocalWrite); err == nil {
 		nw.conn, err = openConnector(ep, nw.ctx, srq, true)
 	}
 	if nw.conn == nil {
@@ -226,7 +226,7 @@ func (c *connector) returnWord(slot int32) {
 func (c *connector) arrivedWord(slot int32, b []byte) bool {
 	ep := c.ep
 	var h header
-	if !h.parse(b, len(ep.peers)) || h.source == ep.rank || h.kind != kindData && (h.kind != kindFIN || len(b) != linkedFIN) {
+	if !h.parse(b, len(ep.peers)) || h.source == ep.rank || h.kind != kindData && h.kind != kindWhole && (h.kind != kindFIN || len(b) != linkedFIN) {
 		ep.Stats.Malformed++
 		return true
 	}
@@ -236,8 +236,8 @@ func (c *connector) arrivedWord(slot int32, b []byte) bool {
 		return true
 	}
 	p.used, p.answered = true, true
-	if h.kind == kindData {
-		return ep.lanes.arrivedData(p, slot, b)
+	if h.kind != kindFIN {
+		return ep.lanes.arrivedData(p, &h, slot, b)
 	}
 	switch r := ep.requests.lookup(h.id); {
 	case h.tag == finAlone:

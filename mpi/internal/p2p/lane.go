@@ -1,6 +1,8 @@
 package p2p
 
 import (
+	"encoding/binary"
+
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -16,6 +18,14 @@ import (
 // the data of the n-th one announced is the n-th one on the connection. Data that comes
 // before its envelope stays in its receive buffer until then.
 //
+// A datagram takes longer than a third of what 16 KiB take over the connection. Where the peer
+// looks at that when it waits for a long message, the envelope goes with the data:
+//
+//	whole ->     over the connection: envelope, data, and how many messages went before it
+//	linked ->    for order, before the next datagram, if the peer has not said that it has it
+//
+// and it is received when all that went before it has been.
+//
 // The sender keeps the data until the peer has said that it has it. When the connection
 // breaks, both ends say what they have, and then cut (hybrid.go); data that the other end
 // has not got goes again, in datagrams, for the messages that were announced first.
@@ -26,6 +36,20 @@ const (
 	laneAlone   = 6          // and if it has more datagrams than so many, and more bytes
 	laneAlways  = 16<<10 - 1 // than so many, or is not alone
 	laneBuffers = 32         // send buffers, of all peers
+	laneRow     = 4          // messages in a row after which this end looks for the next one
+)
+
+// Lengths of what stands behind the header.
+const (
+	linkedLen = 4
+	wholeLen  = 8
+	laneHead  = headerLen + wholeLen
+)
+
+// Flags of words about a lane.
+const (
+	flagAsks  = 1 << iota // for a have
+	flagLooks             // this end looks at the connection when it waits for a long message
 )
 
 // laneAsks is set in the id of an envelope, above the length, when the receiver is to say
@@ -40,6 +64,11 @@ type lanes struct {
 	most  int
 	free  []int32
 	wr    verbs.SendWR // reused
+	note  verbs.SendWR // reused
+	head  [headerLen + linkedLen]byte
+	late  []*peer // with data that came early, or that are to be told something
+	// looking is how many lanes are looked at.
+	looking int
 }
 
 // lane is what is under way with a peer.
@@ -48,15 +77,29 @@ type lane struct {
 	had      uint32 // of those, what the peer has
 	asked    uint32 // up to which one it was asked to say so soon
 	share    uint32 // how many the peer may have before it is asked
-	out      [laneBuffers]laneSlot
+	said     uint32 // the peer knows of those, or will with the next datagram
+	out      [laneBuffers]laneOut
 	due      [laneBuffers]laneDue // announced, and not here
-	said     uint32               // messages announced
+	known    uint32               // messages announced, or here
 	got      uint32               // of those, what is here
-	told     uint32               // and what the peer knows of that
+	told     uint32               // and what the peer was told of that in datagrams
 	early    [wordsIn]laneSlot    // data that was not announced, in receive buffers
 	earlyIn  uint32
 	earlyOut uint32
 	expected int // messages for which streams are looked at
+	row      int // messages since a short one came for which streams were looked at
+	looks    bool
+	owes     bool // the peer is to be told of looks
+	late     bool // is in lanes.late
+}
+
+// laneOut is a message in a send buffer.
+type laneOut struct {
+	slot, n int32
+	context uint32
+	tag     int32
+	asks    bool
+	whole   bool
 }
 
 // laneSlot is a message in a buffer.
@@ -89,13 +132,14 @@ func (ls *lanes) create() error {
 	if least > most {
 		return nil
 	}
-	if err := nw.carve(&nw.linked, laneBuffers, headerLen+laneMost, "connection send", 0); err != nil {
+	if err := nw.carve(&nw.linked, laneBuffers, laneHead+laneMost, "connection send", 0); err != nil {
 		return err
 	}
 	for i := range int32(laneBuffers) {
 		ls.free = append(ls.free, i)
 	}
 	ls.wr = verbs.SendWR{WRID: wrWord, Opcode: verbs.OpSend, NumSGE: 1}
+	ls.note = verbs.SendWR{Opcode: verbs.OpSend}
 	ls.least, ls.alone, ls.most = least, max(laneAlone*seg, laneAlways), most
 	return nil
 }
@@ -134,6 +178,9 @@ func (ls *lanes) post(r *Request, p *peer) bool {
 	ep := ls.ep
 	ln := ls.of(p)
 	if r.written == 0 {
+		if p == ep.net.batch.to && !ep.net.flush() { // it is before this one
+			return false
+		}
 		switch ls.postData(r, p) {
 		case laneWaits:
 			return false
@@ -142,18 +189,10 @@ func (ls *lanes) post(r *Request, p *peer) bool {
 		}
 		r.written = r.total
 	}
-	env := r.entry.Envelope
-	h := header{kind: kindLinked, context: env.Context, source: ep.rank, tag: env.Tag, id: uint32(r.total)}
-	if ln.sent-ln.asked >= ln.share {
-		h.id |= laneAsks
-	}
-	h.put(ep.out.head[:])
-	if !ep.out.word(p, headerLen, nil) {
+	if !ln.out[(ln.sent-1)%laneBuffers].whole && !ls.announce(p, 0) {
 		return false
 	}
-	if h.id&laneAsks != 0 {
-		ln.asked = ln.sent
-	}
+	env := r.entry.Envelope
 	p.answered = false
 	ep.Stats.Linked++
 	ep.inviter.plain(p, env.Context, env.Tag)
@@ -184,19 +223,29 @@ func (ls *lanes) postData(r *Request, p *peer) laneOutcome {
 		}
 		return laneOver
 	}
-	slot := ls.free[last]
-	b := ls.ep.net.linked.get(slot, headerLen+n)
-	h := header{kind: kindData, source: ls.ep.rank}
-	h.put(b)
-	r.data.view().copyTo(b[headerLen:])
-	ls.wr.SGL[0] = verbs.SGE{Addr: ls.ep.net.linked.addr(slot), Length: uint32(len(b)), LKey: ls.ep.net.linked.mr.LKey()}
+	ln.share = uint32(max(laneBuffers/2/max(ls.ep.net.conn.links, 1), 1))
+	env := r.entry.Envelope
+	o := laneOut{slot: ls.free[last], n: int32(n), context: env.Context, tag: env.Tag, asks: ln.sent+1-ln.asked > ln.share}
+	b := ls.ep.net.linked.get(o.slot, laneHead+n)
+	if p.listens {
+		ls.putWhole(p, &o, b)
+	} else {
+		b = b[:headerLen+n]
+		h := header{kind: kindData, source: ls.ep.rank, tag: ln.flags(false)}
+		h.put(b)
+	}
+	r.data.view().copyTo(b[len(b)-n:])
+	ls.wr.SGL[0] = verbs.SGE{Addr: ls.ep.net.linked.addr(o.slot), Length: uint32(len(b)), LKey: ls.ep.net.linked.mr.LKey()}
 	if !ls.ep.net.postLink(p, &ls.wr, nil) {
 		return laneOver
 	}
 	ls.free = ls.free[:last]
-	ln.out[ln.sent%laneBuffers] = laneSlot{slot, int32(n)}
+	ln.out[ln.sent%laneBuffers] = o
 	ln.sent++
-	ln.share = uint32(max(laneBuffers/2/max(ls.ep.net.conn.links, 1), 1))
+	if o.asks {
+		ln.asked = ln.sent
+	}
+	p.untold = true
 	return lanePosted
 }
 
@@ -209,17 +258,22 @@ func (ls *lanes) postElse(r *Request, p *peer) bool {
 }
 
 // arrivedLinked takes in the envelope of a message.
-func (ls *lanes) arrivedLinked(h *header, p *peer) {
+func (ls *lanes) arrivedLinked(h *header, p *peer, b []byte) {
 	ep := ls.ep
 	env, total := h.envelope(), int(h.id&^laneAsks)
 	ln := ls.of(p)
-	if total == 0 || total > laneMost || ln.said-ln.got == laneBuffers || !p.beside {
+	before := int32(ln.known - binary.BigEndian.Uint32(b))
+	if total == 0 || total > laneMost || ln.known-ln.got == laneBuffers || !p.beside || before < 0 {
 		ep.Stats.Malformed++
 		return
 	}
-	d := &ln.due[ln.said%laneBuffers]
+	if before > 0 {
+		return // it was whole, and is here
+	}
+	p.got[env.Context&1].plain++
+	d := &ln.due[ln.known%laneBuffers]
 	*d = laneDue{left: total, asks: h.id&laneAsks != 0}
-	ln.said++
+	ln.known++
 	if p.link != nil && p.link.state != over {
 		ln.expected++
 		ep.net.conn.channel.Expect(1)
@@ -233,14 +287,14 @@ func (ls *lanes) arrivedLinked(h *header, p *peer) {
 		m := ep.match.messages.get(total)
 		m.filled = 0
 		m.entry.Envelope = env
-		m.kind, m.size, m.id = kindLinked, uint64(total), ln.said-1
+		m.kind, m.size, m.id = kindLinked, uint64(total), ln.known-1
 		d.m = m
 		ep.match.keep(m, h.source)
 	}
 	if ln.earlyIn != ln.earlyOut {
 		s := ln.early[ln.earlyOut%wordsIn]
 		ln.earlyOut++
-		ls.place(p, ep.net.words.get(s.slot, int(s.n))[headerLen:])
+		ls.place(p, payload(ep.net.words.get(s.slot, int(s.n))))
 		ep.net.conn.returnWord(s.slot)
 	}
 }
@@ -271,20 +325,36 @@ func (ls *lanes) abandon(m *message) {
 
 // arrivedData takes in what has come over the connection, in a receive buffer. It reports
 // whether the buffer is needed no more.
-func (ls *lanes) arrivedData(p *peer, slot int32, b []byte) bool {
+func (ls *lanes) arrivedData(p *peer, h *header, slot int32, b []byte) bool {
 	ln := ls.of(p)
-	if ln.said == ln.got {
+	if ln.row++; ln.row == laneRow && !ln.looks {
+		ln.looks, ln.owes = true, true
+		ls.looking++
+		ls.later(p)
+	}
+	whole := h.kind == kindWhole
+	if !whole {
+		p.listens = h.tag&flagLooks != 0
+	} else {
+		ls.has(p, binary.BigEndian.Uint32(b[headerLen:]), int32(b[laneHead-1]))
+	}
+	switch {
+	case ln.known != ln.got:
+		ls.place(p, payload(b))
+	case whole && ln.earlyIn == ln.earlyOut && h.id == total(&p.got):
+		ls.deliver(p, h, b)
+	default:
 		ln.early[ln.earlyIn%wordsIn] = laneSlot{slot, int32(len(b))}
 		ln.earlyIn++
+		ls.later(p)
 		return false
 	}
-	ls.place(p, b[headerLen:])
 	return true
 }
 
 // arrivedAgain takes in data in a datagram, because the connection has broken.
 func (ls *lanes) arrivedAgain(p *peer, b []byte) {
-	if ln := p.lane; ln == nil || ln.said == ln.got || p.link == nil || p.link.state != over {
+	if ln := p.lane; ln == nil || ln.known == ln.got || p.link == nil || p.link.state != over {
 		ls.ep.Stats.Malformed++
 		return
 	}
@@ -329,14 +399,17 @@ func (ls *lanes) place(p *peer, b []byte) {
 // say tells a peer what is here, before the messages whose turn it is: they may wait for the
 // peer to say the same, while those of the peer wait for this.
 func (ls *lanes) say(p *peer) {
-	p.lane.told = p.lane.got
+	p.lane.told, p.lane.owes = p.lane.got, false
 	if first := p.pending.head; first != nil && first.state == sendNotice && first.notice == kindHave {
 		first.remote = p.lane.got
 		return
 	}
-	out, h := &ls.ep.out, header{kind: kindHave, source: ls.ep.rank, id: p.lane.got}
+	out, h := &ls.ep.out, header{kind: kindHave, source: ls.ep.rank, tag: p.lane.flags(false), id: p.lane.got}
 	h.put(out.head[:])
-	if !out.word(p, headerLen, nil) {
+	untold := p.untold
+	p.untold = false // it need not stand behind them
+	sent := out.word(p, headerLen, nil)
+	if p.untold = untold; !sent {
 		p.pending.pushFront(out.notice(p.rank, h, nil))
 		out.goOn(p)
 	}
@@ -344,20 +417,41 @@ func (ls *lanes) say(p *peer) {
 
 // arrivedHave lets go of what the peer has.
 func (ls *lanes) arrivedHave(h *header, p *peer) {
-	ln := p.lane
-	if ln == nil || h.id-ln.had > ln.sent-ln.had {
+	if p.lane == nil {
 		ls.ep.Stats.Malformed++
 		return
 	}
-	for ln.had != h.id {
+	ls.has(p, h.id, h.tag)
+}
+
+// has lets go of n messages, all in all, that the peer has, and takes in its flags. Such words go
+// two ways, so that an old one may come last.
+func (ls *lanes) has(p *peer, n uint32, flags int32) {
+	ln := p.lane
+	switch more := int32(n - ln.had); {
+	case more < 0:
+		return
+	case uint32(more) > ln.sent-ln.had:
+		ls.ep.Stats.Malformed++
+		return
+	}
+	p.listens = flags&flagLooks != 0
+	for ln.had != n {
 		ls.release(ln)
 	}
+	p.untold = ln.said != ln.sent
 }
 
 // release frees the buffer of the first message that the peer was not known to have.
 func (ls *lanes) release(ln *lane) {
 	ls.free = append(ls.free, ln.out[ln.had%laneBuffers].slot) // never grows
 	ln.had++
+	if int32(ln.had-ln.said) > 0 {
+		ln.said = ln.had
+	}
+	if int32(ln.had-ln.asked) > 0 {
+		ln.asked = ln.had
+	}
 }
 
 // severed handles that the connection with p is used no more: what has come over it and
@@ -382,6 +476,7 @@ func (ls *lanes) settle(c *connector, ln *lane) {
 		c.channel.Expect(-ln.expected)
 		ln.expected = 0
 	}
+	ls.ignore(ln)
 }
 
 // lost forgets all that is under way with a peer that is lost.
@@ -391,7 +486,8 @@ func (ls *lanes) lost(c *connector, p *peer) {
 		for ln.had != ln.sent {
 			ls.release(ln)
 		}
-		ln.due, ln.got = [laneBuffers]laneDue{}, ln.said
+		ln.due, ln.got = [laneBuffers]laneDue{}, ln.known
+		p.untold = false
 	}
 }
 
@@ -411,7 +507,7 @@ func (ls *lanes) postAgain(r *Request, p *peer) bool {
 	h := header{kind: kindAgain, source: ep.rank}
 	for ln.had != ln.sent {
 		s := &ln.out[ln.had%laneBuffers]
-		for b := ls.ep.net.linked.get(s.slot, headerLen+int(s.n))[headerLen+r.written:]; len(b) > 0; {
+		for b := s.data(&ls.ep.net.linked)[r.written:]; len(b) > 0; {
 			n := min(len(b), max(int(p.eagerTop), ep.net.inlineMax))
 			if !ep.out.piece(p, h.pack(), view{buf: b}, n, 0) {
 				return false

@@ -328,6 +328,9 @@ func (nw *network) post(p *peer, wr *verbs.SendWR) bool {
 	if p == nw.batch.to && !nw.flush() { // it is before this one
 		return false
 	}
+	if p.untold && !nw.conn.ep.lanes.announce(p, verbs.More) {
+		return false
+	}
 	wr.AH = p.ah
 	var err error
 	if p.rel != nil {

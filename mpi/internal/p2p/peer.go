@@ -42,6 +42,8 @@ type path struct {
 	link    *link          // nil until there is, or shall be, a connection
 	beside  bool           // there may be one beside datagrams
 	lane    *lane          // eager messages over it; or nil
+	listens bool           // it looks at the connection when it waits for what may come there
+	untold  bool           // messages have gone there of which no datagram tells yet
 }
 
 // reachable reports whether there is a path to a peer now.
@@ -86,6 +88,9 @@ type counts struct {
 	invited   int32 // invitations of the peer that are held
 	alone     bool  // its latest large message was not delegated: its ghost is not invited
 }
+
+// total returns how many messages there were.
+func total(t *[2]tally) uint32 { return t[0].plain + t[0].asked + t[1].plain + t[1].asked }
 
 // traffic is what of long messages was sent to a peer in datagrams.
 type traffic struct{ messages, bytes int }

@@ -45,6 +45,9 @@ func (pl *poller) Poll(now mono.Time, budget int) int {
 	} else {
 		n = pl.pollQueue(budget)
 	}
+	if len(ep.lanes.late) > 0 {
+		n += ep.lanes.goOn()
+	}
 	if c := ep.net.conn; c != nil && c.news() && ep.net.cq.Len() == 0 { // what has arrived comes before the end of a connection
 		n += c.poll(now)
 	}
@@ -236,7 +239,7 @@ func (pl *poller) handle(h *header, b []byte) {
 		}
 	case kindRouse: // the caller that waits has made this step, and looks again
 	case kindLinked:
-		ep.lanes.arrivedLinked(h, p)
+		ep.lanes.arrivedLinked(h, p, b[headerLen:])
 	case kindHave:
 		ep.lanes.arrivedHave(h, p)
 	case kindAgain:

@@ -39,6 +39,9 @@ func (mt *matching) irecv(env match.Envelope, r *Request) *Request {
 			return r
 		}
 	}
+	if mt.ep.lanes.looking > 0 {
+		mt.ep.lanes.look(r)
+	}
 	r.state, r.offer.ghost = posted, 0
 	mt.posted.Post(&r.entry)
 	return r

@@ -101,7 +101,7 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 		r.complete()
 		return
 	}
-	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near}
+	r.grant = grant{request: r.wireID(), size: room, stream: r.data.typed || o.near, looks: r.grant.looks}
 	if o.near && o.addr != 0 && !r.data.typed {
 		ep.pulls.start(r)
 		return

@@ -202,6 +202,9 @@ func (r *Request) complete() {
 		r.ep.match.messages.put(r.answer)
 		r.answer = nil
 	}
+	if r.grant.looks {
+		r.ep.lanes.looked(r)
+	}
 	r.data.clear()
 	r.state = done
 	if r.waiter != nil {

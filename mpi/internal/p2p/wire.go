@@ -36,13 +36,14 @@ const (
 	kindShared                   // the answer
 	kindUnshare                  // to a ghost: no more
 	kindInvite                   // a CTS before its time: write it there, where a ghost has the memory
+	kindWhole                    // a message over the connection beside datagrams, of which no datagram tells
 	kindPlaced                   // a ghost has written what a sender has delegated to it where the receiver has said
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 15
+const Version = 16
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -88,10 +89,13 @@ const Version = 15
 //	       meet the message any more: if one has, there is no answer; to a ghost 2 when
 //	       no rank waits for the answer. With tag 3 of an invite; id is the receiver's request
 //	rouse  nothing
-//	linked nothing; id is its length (24 bits), and 1 above (8 bits) to ask for a have as
-//	       soon as it is whole. The data is that of a data message over the connection:
-//	       the n-th one there is that of the n-th linked
-//	have   nothing; id is how many linked messages have come whole, ever
+//	linked number of the message among all whose data goes over the connection (4); id is its
+//	       length (24 bits), and 1 above (8 bits) to ask for a have as soon as it is whole
+//	whole  over the connection: how many messages of the receiver have come that way (4), flags (4):
+//	       1 to ask for a have, 2 if the sender looks at the connection when it waits for a long
+//	       message; then data up to the end. id is how many messages the sender has sent to the
+//	       receiver before it, whichever way. A data message there has flags in its tag
+//	have   nothing; id is how many messages have come whole over the connection, ever; tag is flags
 //	again  the next bytes of the linked messages that have not come
 //	delegate key of the memory (4), number (4), offset (8), length (8), receiver's rank (4), tag (4), and how
 //	       many messages without an RTS (4) and with one (4) this rank has sent there up to it, in contexts as
@@ -157,7 +161,7 @@ var minLen = [kindEnd]int{
 	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindCut: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
-	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen, kindHave: headerLen, kindAgain: headerLen,
+	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen + linkedLen, kindWhole: headerLen + wholeLen, kindHave: headerLen, kindAgain: headerLen,
 	kindDelegate: headerLen + delegateLen, kindClaim: claimLen,
 	kindShare: headerLen + shareLen, kindShared: headerLen + sharedLen, kindUnshare: headerLen, kindInvite: headerLen + inviteLen, kindPlaced: headerLen,
 }
@@ -192,6 +196,7 @@ type grant struct {
 	linked  bool   // sends: the data goes over the connection beside datagrams
 	timed   bool   // sends: counts in its linkTuner
 	expects bool   // counts in CMChannel.Expect
+	looks   bool   // receives: likewise, for a message that may come over the connection
 }
 
 func (g *grant) put(b []byte) {

@@ -1,0 +1,121 @@
+package p2p
+
+import (
+	"testing"
+
+	"github.com/xwarp/xwarp/mpi/internal/match"
+)
+
+// newWholes makes two ranks that look at their connection when they wait for a long message, and know that.
+func newWholes(t testing.TB) *crew {
+	w := newLanes(t, 2)
+	for range laneRow + 1 {
+		w.talk(0, 1, 20_000)
+		w.talk(1, 0, 20_000)
+	}
+	w.until(func() bool { return w.eps[0].peers[1].listens && w.eps[1].peers[0].listens })
+	return w
+}
+
+// TestLane_whole sends and receives in turns: no datagram goes for any message.
+func TestLane_whole(t *testing.T) {
+	w := newWholes(t)
+	defer w.drain()
+	for w.turn() > 0 {
+	}
+	linked, before := w.eps[0].Stats.Linked, w.eps[0].net.qp.Stats.Sends
+	for range 3 * laneBuffers {
+		w.talk(0, 1, 20_000)
+		w.talk(1, 0, 20_000)
+	}
+	if got := w.eps[0].Stats.Linked - linked; got != 3*laneBuffers {
+		t.Errorf("%d messages went over the connection, want %d", got, 3*laneBuffers)
+	}
+	if got := w.eps[0].net.qp.Stats.Sends - before; got != 0 {
+		t.Errorf("%d words went in datagrams, want none", got)
+	}
+}
+
+// TestLane_wholeKeepsOrder sends messages whose data goes over the connection among those in datagrams, all with
+// one envelope: whichever way is looked at first, they are received in their order.
+func TestLane_wholeKeepsOrder(t *testing.T) {
+	lengths := []int{20_000, 100, 20_000, 20_000, 8, 3000, 20_000, 100_000, 20_000, 1, 20_000}
+	for _, first := range []bool{true, false} {
+		w := newWholes(t)
+		var all, in []*Request
+		send := func(turns bool) {
+			for _, n := range lengths {
+				all = append(all, w.eps[0].Isend(word(0, 1), 1, make([]byte, n)))
+				if turns {
+					w.turn(0)
+				}
+			}
+		}
+		receive := func() {
+			for range lengths {
+				in = append(in, w.eps[1].Irecv(match.Envelope{Source: match.Any, Tag: match.Any}, make([]byte, 100_000)))
+			}
+		}
+		if first {
+			receive()
+			send(false)
+		} else {
+			send(true)
+			receive()
+		}
+		all = append(all, in...)
+		for _, r := range all {
+			w.until(r.Done)
+		}
+		for i, r := range in {
+			if st, err := r.Wait(); err != nil || st.Bytes != lengths[i] {
+				t.Errorf("message %d has %d bytes, want %d: %v", i, st.Bytes, lengths[i], err)
+			}
+		}
+		w.drain()
+	}
+}
+
+// TestLane_looks has short messages come where long ones may: the sender is told, and says in datagrams what it
+// sends over the connection, until there are long ones again.
+func TestLane_looks(t *testing.T) {
+	w := newWholes(t)
+	defer w.drain()
+	r := w.eps[1].Irecv(word(0, 1), make([]byte, 20_000))
+	s := w.eps[0].Isend(word(0, 1), 1, make([]byte, 8))
+	w.until(func() bool { return r.Done() && s.Done() && !w.eps[0].peers[1].listens })
+	if w.eps[1].lanes.looking != 0 {
+		t.Errorf("%d connections are looked at", w.eps[1].lanes.looking)
+	}
+	for range laneRow {
+		w.talk(0, 1, 20_000)
+	}
+	w.until(func() bool { return w.eps[0].peers[1].listens })
+	for _, r := range []*Request{r, s} {
+		_, err := r.Wait()
+		must(t, err)
+	}
+}
+
+// TestLane_wholeWaits has a message come over the connection before a datagram that was sent before it.
+func TestLane_wholeWaits(t *testing.T) {
+	w := newWholes(t)
+	defer w.drain()
+	p := &w.eps[1].peers[0]
+	p.got[0].plain-- // as if there were one
+	s := w.eps[0].Isend(word(0, 1), 1, make([]byte, 20_000))
+	r := w.eps[1].Irecv(word(0, 1), make([]byte, 20_000))
+	w.until(func() bool { return p.lane.earlyIn != p.lane.earlyOut })
+	if w.turn(); r.Done() {
+		t.Error("the message is received before the one that was sent before it")
+	}
+	p.got[0].plain++
+	w.until(func() bool { return r.Done() && s.Done() })
+	for _, r := range []*Request{r, s} {
+		_, err := r.Wait()
+		must(t, err)
+	}
+	if len(w.eps[1].lanes.late) != 0 || p.lane.late {
+		t.Error("the rank is looked after still")
+	}
+}
