@@ -19,7 +19,6 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 		sum = in
 	case exclusive && !last:
 		sum = s.Temp(len(in))
-		s.Copy(sum, in)
 		own = sum
 	case exclusive:
 	case !s.commutes || &in[0] == &v[0]:
@@ -36,6 +35,9 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 			s.await(i + 1)
 			switch {
 			case exclusive && last:
+			case exclusive: // in is copied while its segment is in the cache
+				s.Copy(cut(sum, i), cut(in, i))
+				s.combine(cut(sum, i), cut(other, i), true)
 			case &own[0] == &sum[0]:
 				s.combine(cut(sum, i), cut(other, i), true)
 			default: // of an operation that commutes

@@ -77,9 +77,10 @@ type awaited struct {
 
 const (
 	slotsMost  = 1 << 20   // bytes of all rings,
-	ringMost   = 128 << 10 // and of one
+	ringMost   = 256 << 10 // and of one
+	slotMost   = 32 << 10  // bytes of a vector in a ring
 	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
-	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time
+	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time, at least, or one after the other
 	slotsAhead = 16        // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
@@ -90,7 +91,7 @@ const (
 
 	// extentBits are the low bits of a stamp: where the vectors in rings end, and the length of one in a
 	// line. Where lengths differ for the first time these ends are less than two rings apart.
-	extentBits = 18
+	extentBits = 19
 
 	// sleepLooks take 1 us or more: a store comes to the other cores in a fraction of that.
 	sleepLooks = 500
@@ -101,6 +102,9 @@ const (
 
 // ringOf returns how many bytes the rings of so many members have.
 func ringOf(members int) int { return min(1<<bits.Len(uint(slotsMost/members))>>1, ringMost) }
+
+// slotOf returns the bytes of the longest vector in a ring of so many members.
+func slotOf(members int) int { return min(ringOf(members)/ringSlots, slotMost) }
 
 // SlotsSize returns how many bytes the slots of so many members take.
 func SlotsSize(members int) int { return members * (ringAt + ringOf(members)) }
@@ -124,7 +128,7 @@ type Waiter interface {
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
 	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter, differs: -1, ends: ends{first: -1}}
-	sl.scratch = make([]byte, bits.Len(uint(members))*sl.most())
+	sl.scratch = make([]byte, bits.Len(uint(members))*slotOf(members))
 	for i := range members {
 		sl.sequence = append(sl.sequence, mem.Word64(memory[i*sl.stride():]))
 		if i < me {
@@ -152,7 +156,7 @@ func (sl *Slots) Part(apart uint64, turns bool) {
 func (sl *Slots) stride() int { return ringAt + sl.ring }
 
 // most returns the length of the longest vector.
-func (sl *Slots) most() int { return sl.ring / ringSlots }
+func (sl *Slots) most() int { return slotOf(len(sl.sequence)) }
 
 // line returns where the line of a member for the present collective begins.
 func (sl *Slots) line(member int) int {
@@ -205,7 +209,11 @@ func (sl *Slots) begin(n int) {
 func (sl *Slots) inRing(n int) {
 	ring := uint64(sl.ring)
 	before, at := sl.start&(ring-1), sl.end&(ring-1)
-	if end := int(at) + n; end > sl.ring || end > max(ringShort, ringSlots*n) && before >= uint64(n) {
+	most := sl.ring // of vectors in pieces: the member that gives them does not wait until others have them
+	if n < sl.most() {
+		most = max(ringShort, ringSlots*n)
+	}
+	if end := int(at) + n; end > sl.ring || end > most && before >= uint64(n) {
 		sl.end += ring - at // from the beginning of the ring; the vector before is never written over
 	}
 	sl.start = sl.end

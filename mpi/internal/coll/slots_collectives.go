@@ -11,7 +11,7 @@ func (t Team) near(n int) bool { return t.slotted() && n <= t.Slots.most() }
 // nearAll reports whether a vector of n bytes goes through a slot on each of several hosts. All ranks say
 // the same, where near does not: the more ranks a host has, the shorter their vectors are.
 func (t Team) nearAll(n int) bool {
-	return t.Slots != nil && t.Hosts.least > 1 && n <= ringOf(t.Hosts.most)/ringSlots
+	return t.Slots != nil && t.Hosts.least > 1 && n <= slotOf(t.Hosts.most)
 }
 
 // within is the team, without slots if a vector of n bytes does not go through one.

@@ -219,7 +219,7 @@ func TestSlots_whereTheyFit(t *testing.T) {
 
 // An element that is longer than a slot goes by messages, on hosts as well.
 func TestSlots_longElement(t *testing.T) {
-	const elem = ringMost/ringSlots + 64
+	const elem = slotMost + 64
 	for i, place := range placements {
 		for _, n := range []int{4, 6} {
 			share := slotted()
@@ -247,7 +247,7 @@ func TestSlots_longElement(t *testing.T) {
 // Lengths that differ are an error of those who see it, and of all that they do later: there the others
 // see it, such as a root that waits for nothing.
 func TestSlots_lengthsDiffer(t *testing.T) {
-	for _, lengths := range [][2]int{{64, 128}, {8, 16}, {lineMost, 64}, {ringMost / ringSlots, 0}} {
+	for _, lengths := range [][2]int{{64, 128}, {8, 16}, {lineMost, 64}, {slotMost, 0}} {
 		memory := words(SlotsSize(2))
 		var schedules [2]*Schedule
 		for me := range schedules {
@@ -269,7 +269,7 @@ func TestSlots_lengthsDiffer(t *testing.T) {
 
 // Two members swap and reduce vectors of any length, in pieces where they are long.
 func TestSlots_two(t *testing.T) {
-	const most = ringMost / ringSlots
+	const most = slotMost
 	for _, n := range []int{8, lineMost, 64, most, most + 8, 2*most + 64, pairMost} {
 		share := slotted()
 		var sums, all, swapped, in, out [2][]byte
