@@ -44,6 +44,9 @@ func Bcast(s *Schedule, t Team, buf []byte, root int) {
 	case chain:
 		BcastChain(s, t, buf, root)
 	default:
+		if near := t.grouped(s, root); near.Ranks != nil {
+			t, root = near, 0
+		}
 		BcastBinomial(s, t, buf, root)
 	}
 }

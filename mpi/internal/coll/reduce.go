@@ -15,7 +15,7 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	near:    []rule{{upTo: 16 << 10, use: slots}},
+	near:    []rule{{upTo: 64 << 10, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
 	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }
@@ -40,6 +40,9 @@ func Reduce(s *Schedule, t Team, in, out []byte, root int) {
 	case use == rabenseifner && s.count(in) >= t.Size:
 		ReduceRabenseifner(s, t, in, out, root)
 	default:
+		if near := t.grouped(s, root); near.Ranks != nil && s.commutes {
+			t, root = near, 0
+		}
 		ReduceBinomial(s, t, in, out, root)
 	}
 }

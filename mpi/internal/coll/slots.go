@@ -48,17 +48,20 @@ type Slots struct {
 	// which have a processor to themselves, seen from here, by their bits.
 	others, below []int
 	apart         uint64
+	processors    []int64 // that members are tied to, from 1 on; 0: to none
 
 	ends
 	awaited
 }
 
-// ends says where barriers end. One ends on member first before it does on others, if the collective behind the
+// ends says where barriers end, and in which order. One ends on member first before it does on others, if the collective behind the
 // barrier before was of data of that member; else first is -1. So it is where members take turns on processors, for
 // others then wait for that member's turn, or where there are two, of which the other one always comes last to the
 // barrier, and leaves it before the root has seen that.
 type ends struct {
 	turns bool
+	later bool // a member below this one runs on its processor
+	order bool // members are then to end in their order
 	first int
 	met   bool  // a barrier was, and no collective of one member's data since
 	owes  bool  // this member has not given anything in the barrier
@@ -72,6 +75,7 @@ type awaited struct {
 	members   []int  // that have not been seen there
 	one       [1]int // for members
 	free, all bool
+	meeting   bool   // in a barrier
 	least     uint64 // of the sequences that have been looked at
 }
 
@@ -135,17 +139,25 @@ func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
 			sl.below = append(sl.below, i)
 		}
 	}
-	sl.Part(0, false)
+	sl.Part(make([]int64, members), false)
 	return sl
 }
 
-// Part says which members never run on this member's processor, by their bits, and, as all members say it,
-// whether one of them may be the first to leave a barrier.
-func (sl *Slots) Part(apart uint64, turns bool) {
-	sl.apart, sl.turns, sl.others = apart, turns, nil
+// Part says which processors members are tied to, from 1 on, or 0 for none, and, as all members say it, whether one
+// of them may be the first to leave a barrier.
+func (sl *Slots) Part(processors []int64, turns bool) {
+	sl.processors, sl.turns, sl.others, sl.apart, sl.later = processors, turns, nil, 0, false
+	for i, on := range processors {
+		switch mine := processors[sl.me]; {
+		case on > 0 && mine > 0 && on != mine:
+			sl.apart |= 1 << i
+		case i < sl.me:
+			sl.later = true
+		}
+	}
 	for _, far := range []uint64{0, 1} {
 		for i := range sl.sequence {
-			if i != sl.me && apart>>i&1 == far {
+			if i != sl.me && sl.apart>>i&1 == far {
 				sl.others = append(sl.others, i)
 			}
 		}
@@ -196,6 +208,9 @@ func (sl *Slots) begin(n int) {
 		sl.stamp ^= 1<<extentBits - 1 // for others a vector of another length than theirs
 	}
 	sl.starts[sl.at%slotsAhead] = sl.start
+	if sl.inLine {
+		sl.starts[sl.at%slotsAhead] = sl.end // it has nothing in the rings
+	}
 	for sl.starts[sl.oldest%slotsAhead]+uint64(sl.ring) < sl.end {
 		sl.oldest++
 	}
@@ -237,6 +252,7 @@ func (sl *Slots) give(v []byte) (waiters uint64) {
 // about those of the members below this one.
 func (sl *Slots) await(member int32) {
 	sl.want, sl.all, sl.free, sl.least = sl.at, member == everyMember, false, sl.at
+	sl.meeting = member == membersMet
 	switch member {
 	case everyMember:
 		sl.members = sl.others
@@ -257,8 +273,12 @@ const (
 	membersMet   // in a barrier
 )
 
-// inBarrier is what slotGive has in place of another member in a barrier.
-const inBarrier = -1
+// inBarrier is what slotGive has in place of another member in a barrier, inOrder what slotNote has where each member
+// waits for those before it.
+const (
+	inBarrier = -1
+	inOrder   = -2
+)
 
 // meet begins a barrier, and reports whether it ends on this member first.
 func (sl *Slots) meet() bool {
@@ -314,7 +334,10 @@ func (sl *Slots) Ready() bool {
 }
 
 // Apart reports whether what is not Ready comes from members that have other processors than this one.
-func (sl *Slots) Apart() bool { return len(sl.members) > 0 && sl.apart>>sl.members[0]&1 != 0 }
+// In a barrier that ends in the order of members that is of no use to one that is to leave behind another one.
+func (sl *Slots) Apart() bool {
+	return len(sl.members) > 0 && sl.apart>>sl.members[0]&1 != 0 && !(sl.later && sl.meeting && sl.order && sl.first >= 0)
+}
 
 // Sleep asks to be told when Ready may be true, and reports whether it is not by now. A member may have
 // looked at which members sleep just before, while its stamp was on its way, which takes less time than these
@@ -441,7 +464,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotNote:
 		if sl.met {
-			sl.met, sl.first = false, int(st.peer)
+			sl.met, sl.first, sl.order = false, int(st.peer), st.other == inOrder
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {

@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/xwarp/xwarp/internal/base/mem"
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+)
 
 // slotted reports whether all of the team have slots.
 func (t Team) slotted() bool { return t.Slots != nil && len(t.Slots.sequence) == t.Size }
@@ -74,11 +78,37 @@ func give(s *Schedule, t Team, v []byte, n int) {
 }
 
 // note says that the collective is of data of one member, for the next barrier.
-func note(s *Schedule, t Team, root int) {
+func note(s *Schedule, t Team, root int) { noteOrder(s, t, root, 0) }
+
+// noteOrder is note of a collective in which each member waits for those before it, if order is inOrder.
+func noteOrder(s *Schedule, t Team, root int, order int32) {
 	if t.slotted() && t.Slots.turns {
 		s.slots = t.Slots
-		slotStep(s, slotNote, root, nil, nil)
+		s.steps = append(s.steps, step{what: slotNote, peer: int32(root), other: order})
 	}
+}
+
+// grouped is the team with members that take turns on a processor side by side, root at the beginning: on a tree
+// those then meet first, and what goes from one processor to another one does that last, or, down the tree, first.
+func (t Team) grouped(s *Schedule, root int) Team {
+	if !t.slotted() || t.Size < 3 || t.Ranks != nil || !t.Slots.turns || slices.Contains(t.Slots.processors, 0) {
+		return t
+	}
+	ranks := append(s.ranks(t.Size)[:0], int32(root))
+	for at := 0; at < len(ranks); at++ { // all of the processor of this one, then the next one that is left
+		for i, on := range t.Slots.processors {
+			if on == t.Slots.processors[ranks[at]] && !slices.Contains(ranks, int32(i)) {
+				ranks = append(ranks, int32(i))
+			}
+		}
+		for i := range t.Size {
+			if at == len(ranks)-1 && !slices.Contains(ranks, int32(i)) {
+				ranks = append(ranks, int32(i))
+			}
+		}
+	}
+	t.Ranks, t.Me = ranks, slices.Index(ranks, int32(t.Me))
+	return t
 }
 
 // BarrierSlots lets each member look at the lines of all others, or one member first and the others at its line.

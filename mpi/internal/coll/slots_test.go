@@ -326,7 +326,7 @@ func TestSlots_barrierEndsOnRootFirst(t *testing.T) {
 	var teams [n]Team
 	for me := range teams {
 		teams[me] = Team{Me: me, Size: n, Slots: NewSlots(memory, me, n, nobody{})}
-		teams[me].Slots.Part(uint64(1<<(me^1)), true)
+		teams[me].Slots.Part([]int64{1, 2, 1, 2}, true)
 	}
 	run := func(order []int, plan func(s *Schedule, t Team)) (ended []int) {
 		var schedules [n]Schedule
@@ -374,7 +374,7 @@ func TestSlots_turns(t *testing.T) {
 		told := make([][rounds][]byte, n)
 		err := world(n, func(s *Schedule, t Team) {
 			t = share(t)
-			t.Slots.Part(uint64(0x2a), true)
+			t.Slots.Part([]int64{1, 2, 1, 2, 1, 2}[:n], true)
 			for i, kind := range kinds {
 				told[t.Me][i] = words(8)
 				switch {
