@@ -125,7 +125,7 @@ func scatterFast[T Scalar](c *Comm, kind planKind, send, recv []T, root int, lis
 func partsFast[T Scalar](c *Comm, kind planKind, send, recv []T, root, n int, lists ...[]int) *call {
 	in, out := mem.BytesOf(send), mem.BytesOf(recv)
 	k := c.againFast(kind, root, 0, first(in), len(in), first(out), len(out))
-	if k == nil || n == 0 || len(lists) > 0 && k.plan.t != dtype.Of[T]() || !k.countsAre(lists...) {
+	if k == nil || n == 0 || len(lists) > 0 && k.plan.t != dtype.Of[T]() || !countsAre(k.counts, lists...) {
 		return nil
 	}
 	return k
@@ -180,9 +180,8 @@ func counted(k *call, lists [][]int) bool {
 	return same
 }
 
-// countsAre is counted that changes nothing.
-func (k *call) countsAre(lists ...[]int) bool {
-	have := k.counts
+// countsAre reports whether the counts of a plan are these, as counted does.
+func countsAre(have []int, lists ...[]int) bool {
 	for _, list := range lists {
 		n := len(list)
 		if list == nil {

@@ -11,7 +11,7 @@ import (
 // intercommunicator each group gets the reduction of the other one, and counts
 // are those of the own group.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) error {
-	if k := reductionFast(c, planOfReduceScatter, 0, send, recv, op, options); k != nil && k.countsAre(counts) {
+	if k := reductionFast(c, planOfReduceScatter, 0, send, recv, op, options); k != nil && countsAre(k.counts, counts) {
 		return k.run()
 	}
 	return planReduceScatter(c.beginCached("ReduceScatter", planOfReduceScatter), Slice(send), Slice(recv), counts, by(op, options)).run()

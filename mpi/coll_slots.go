@@ -90,7 +90,11 @@ func (t *collective) share(op string) {
 			}
 			c.ep.Leave()
 		}
-		willing = sl.segment != nil && sl.segment.Populate(0, size) == nil
+		willing = sl.segment != nil
+		for i := range members {
+			at, n := coll.SlotsUsed(i, len(members))
+			willing = willing && sl.segment.Populate(at, n) == nil
+		}
 	}
 	var all []int64
 	if err == nil {

@@ -110,6 +110,11 @@ func ringOf(members int) int { return min(1<<bits.Len(uint(slotsMost/members))>>
 // slotOf returns the bytes of the longest vector in a ring of so many members.
 func slotOf(members int) int { return min(ringOf(members)/ringSlots, slotMost) }
 
+// SlotsUsed returns which bytes of the slots of a member, of so many, most collectives use.
+func SlotsUsed(member, members int) (off, n int) {
+	return member * (ringAt + ringOf(members)), ringAt + ringSlots*slotOf(members)
+}
+
 // SlotsSize returns how many bytes the slots of so many members take.
 func SlotsSize(members int) int { return members * (ringAt + ringOf(members)) }
 
@@ -193,14 +198,14 @@ func (sl *Slots) asleep(member int) *atomic.Uint64 {
 	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
-// begin begins the next collective, whose vectors have n bytes at most. Ready is about
+// begin begins the next collective, whose vectors have n bytes at most, and are pieces of longer ones if they are in a row. Ready is about
 // whether there is room for that of this member.
-func (sl *Slots) begin(n int) {
+func (sl *Slots) begin(n int, row bool) {
 	sl.at++
 	sl.oldest = max(sl.oldest, sl.at-min(sl.at, slotsAhead-1))
 	extent := sl.end + uint64(n)
 	if sl.inLine = n <= lineMost; !sl.inLine {
-		sl.inRing(n)
+		sl.inRing(n, row)
 		extent = sl.end + lineMost + 1 // ends are multiples of slotLine
 	}
 	sl.stamp = sl.at<<extentBits | extent&(1<<extentBits-1)
@@ -221,12 +226,12 @@ func (sl *Slots) begin(n int) {
 }
 
 // inRing places the vectors of n bytes of the present collective in the rings.
-func (sl *Slots) inRing(n int) {
+func (sl *Slots) inRing(n int, row bool) {
 	ring := uint64(sl.ring)
 	before, at := sl.start&(ring-1), sl.end&(ring-1)
-	most := sl.ring // of vectors in pieces: the member that gives them does not wait until others have them
-	if n < sl.most() {
-		most = max(ringShort, ringSlots*n)
+	most := max(ringShort, ringSlots*n)
+	if row {
+		most = sl.ring
 	}
 	if end := int(at) + n; end > sl.ring || end > most && before >= uint64(n) {
 		sl.end += ring - at // from the beginning of the ring; the vector before is never written over
@@ -278,6 +283,7 @@ const (
 const (
 	inBarrier = -1
 	inOrder   = -2
+	inRow     = -3 // slotGive, of a vector in more pieces than short ones have room for: the whole ring is used
 )
 
 // meet begins a barrier, and reports whether it ends on this member first.
@@ -450,7 +456,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			if s.err = sl.waiter.Begin(); s.err != nil {
 				return true
 			}
-			sl.begin(int(st.peer))
+			sl.begin(int(st.peer), st.other == inRow)
 		}
 		if !sl.reached(s, wait) {
 			return false

@@ -77,6 +77,14 @@ func give(s *Schedule, t Team, v []byte, n int) {
 	slotStep(s, slotGive, n, v, nil)
 }
 
+// giveOf is give of a piece of a vector of so many bytes, of which a member gives as many at a time as its ring has room for.
+func giveOf(s *Schedule, t Team, v []byte, n, whole int) {
+	give(s, t, v, n)
+	if whole > ringSlots*t.Slots.most() {
+		s.steps[len(s.steps)-1].other = inRow
+	}
+}
+
 // note says that the collective is of data of one member, for the next barrier.
 func note(s *Schedule, t Team, root int) { noteOrder(s, t, root, 0) }
 
@@ -186,10 +194,11 @@ func overlap(a, b []byte) bool {
 // Why: as AllreduceSlots; the others do not wait.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
+	whole := len(in)
 	for more := true; more; more = len(in) > 0 { // once for nothing at all, too
 		var part []byte
 		part, in = t.slotOf(in, max(s.elem, 1))
-		give(s, t, part, len(part))
+		giveOf(s, t, part, len(part), whole)
 		if t.Me == root {
 			slotStep(s, slotAwait, everyMember, nil, nil)
 			reduceSlots(s, part, 0, out[:len(part)], topFor(s, root))
@@ -218,9 +227,10 @@ func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []b
 // Why: as AllreduceSlots; no member waits for members above.
 // Cost: p n (b + g).
 func ScanSlots(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	whole := len(in)
 	for len(in) > 0 {
 		part, rest := t.slotOf(in, s.elem)
-		give(s, t, part, len(part))
+		giveOf(s, t, part, len(part), whole)
 		switch {
 		case t.Me == 0 && exclusive:
 		case t.Me == 0:
@@ -245,14 +255,15 @@ func ScanSlots(s *Schedule, t Team, in, v []byte, exclusive bool) {
 // Why: one copy, however many read it; the root does not wait.
 // Cost: n b.
 func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
+	whole := len(buf)
 	for more := true; more; more = len(buf) > 0 { // once for nothing at all, too
 		var part []byte
 		part, buf = t.slotOf(buf, 1)
 		if t.Me == root {
-			give(s, t, part, len(part))
+			giveOf(s, t, part, len(part), whole)
 			continue
 		}
-		give(s, t, nil, len(part))
+		giveOf(s, t, nil, len(part), whole)
 		slotStep(s, slotAwait, root, nil, nil)
 		take(s, root, 0, part)
 	}

@@ -171,7 +171,7 @@ func TestSlots_waitersAreTold(t *testing.T) {
 	}
 	for range 100 {
 		for _, sl := range all {
-			sl.begin(0)
+			sl.begin(0, false)
 		}
 		order := rnd.Perm(n)
 		var asleep [n]bool
@@ -302,7 +302,7 @@ func TestSlots_ownIsNotRead(t *testing.T) {
 	var all [2]*Slots
 	for me := range all {
 		all[me] = NewSlots(memory, me, 2, nobody{})
-		all[me].begin(8)
+		all[me].begin(8, false)
 		all[me].give(filled(8, me))
 	}
 	v, want := words(8), filled(8, 0)
