@@ -45,6 +45,9 @@ func planAllgather(k *call, send, recv Data) *call {
 // counts[i] elements of rank i go to recv from displs[i] on. All ranks give the
 // same counts. displs nil: one vector comes after the other.
 func Allgatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int) error {
+	if k := partsFast(c, planOfAllgatherv, send, recv, 0, len(send), counts, displs); k != nil {
+		return k.run()
+	}
 	return planAllgatherv(c.beginCached("Allgatherv", planOfAllgatherv), Slice(send), Slice(recv), counts, displs).run()
 }
 

@@ -58,6 +58,9 @@ func planAlltoall(k *call, send, recv Data) *call {
 // sendCounts, the parts of recv are exchanged. (A rank with nothing to send may
 // well have nil as send, but it has counts.)
 func Alltoallv[T Scalar](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
+	if k := partsFast(c, planOfAlltoallv, send, recv, 0, min(len(send), len(recv)), sendCounts, sendDispls, recvCounts, recvDispls); k != nil {
+		return k.run()
+	}
 	return planAlltoallv(c.beginCached("Alltoallv", planOfAlltoallv), Slice(send), sendCounts, sendDispls, Slice(recv), recvCounts, recvDispls).run()
 }
 

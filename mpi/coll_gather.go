@@ -8,6 +8,9 @@ import (
 // rank root, one after the other in recv (MPI_Gather). Others may give nil as
 // recv. In place the root's own vector is in its part of recv.
 func Gather[T Scalar](c *Comm, send, recv []T, root int) error {
+	if k := gatherFast(c, planOfGather, send, recv, root); k != nil {
+		return k.run()
+	}
 	return planGather(c.beginCached("Gather", planOfGather), Slice(send), Slice(recv), root).run()
 }
 
@@ -77,6 +80,9 @@ func (k *call) gathered(send, recv Data) (mine, all []byte) {
 // displs count at the root only: counts[i] elements of rank i go to recv from
 // displs[i] on. displs nil: one vector comes after the other.
 func Gatherv[T Scalar](c *Comm, send, recv []T, counts, displs []int, root int) error {
+	if k := gatherFast(c, planOfGatherv, send, recv, root, counts, displs); k != nil {
+		return k.run()
+	}
 	return planGatherv(c.beginCached("Gatherv", planOfGatherv), Slice(send), Slice(recv), counts, displs, root).run()
 }
 

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -80,6 +81,80 @@ func TestCollectives_partsOfTheCallBefore(t *testing.T) {
 			}
 			if err := mpi.Gatherv(c, wide[1:2], gathered, ones, nil, 0); err != nil || me == 0 && gathered[n-1] != uint32(n-1)<<16 {
 				return fmt.Errorf("Gatherv of longer elements: %v, %w", gathered[:n], err)
+			}
+		}
+		return nil
+	})
+}
+
+// Reductions with the memory of the call before are that call only if the root, the counts and the lengths are alike, too.
+func TestCollectives_reductionsOfTheCallBefore(t *testing.T) {
+	onRanks(t, []int{2, 3}, func(p *mpi.Proc) error {
+		c := p.World()
+		n, me := c.Size(), c.Rank()
+		in, out := make([]uint32, 4*n), make([]uint32, 4*n)
+		ranks := uint32(n * (n - 1) / 2)
+		for round := range 6 {
+			for i := range in {
+				in[i] = uint32(1000*round + 10*i + me)
+			}
+			sum := func(i int) uint32 { return uint32(n*(1000*round+10*i)) + ranks }
+			check := func(what string, err error, got []uint32, from int) error {
+				for i, v := range got {
+					if v != sum(from+i) {
+						return fmt.Errorf("%s: %v from %d on, want %d first, %w", what, got, from, sum(from), err)
+					}
+				}
+				return err
+			}
+			for _, root := range []int{0, 0, n - 1, n - 1, 0} {
+				clear(out)
+				err := mpi.Reduce(c, in, out, mpi.Sum, root)
+				switch {
+				case me == root:
+					err = check("Reduce", err, out, 0)
+				case slices.Max(out) != 0:
+					err = fmt.Errorf("Reduce to rank %d: %v, %w", root, out, err)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			copy(out, in)
+			given := out
+			if me == 0 {
+				given = nil
+			}
+			if err := mpi.Reduce(c, given, out, mpi.Sum, 0); err != nil || me == 0 && check("Reduce in place", err, out, 0) != nil {
+				return fmt.Errorf("Reduce in place: %v, %w", out, err)
+			}
+			for _, counts := range [][]int{{4, 2, 2}, {4, 2, 2}, {2, 4, 2}} {
+				counts, at := counts[:n], 0
+				for _, k := range counts[:me] {
+					at += k
+				}
+				all := at
+				for _, k := range counts[me:] {
+					all += k
+				}
+				err := mpi.ReduceScatter(c, in[:all], out[:counts[me]], counts, mpi.Sum)
+				if err = check("ReduceScatter", err, out[:counts[me]], at); err != nil {
+					return err
+				}
+				err = mpi.ReduceScatter(c, in[:all], out, counts, mpi.Sum)
+				if err = check("ReduceScatter with more room", err, out[:counts[me]], at); err != nil {
+					return err
+				}
+			}
+			for _, each := range []int{4, 4, 2} {
+				err := mpi.ReduceScatterBlock(c, in[:each*n], out[:each], mpi.Sum)
+				if err = check("ReduceScatterBlock", err, out[:each], each*me); err != nil {
+					return err
+				}
+			}
+			err := mpi.ReduceScatterBlock(c, in[:0], out[:2], mpi.Sum)
+			if err = errors.Join(err, mpi.Reduce(c, in[:2], out[:2], mpi.Max, 0)); err != nil || me == 0 && out[1] != in[1]+uint32(n-1) {
+				return fmt.Errorf("Reduce of the maximum: %v, %w", out, err)
 			}
 		}
 		return nil

@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
@@ -38,6 +40,9 @@ const (
 	planOfAlltoallv
 	planOfScan
 	planOfExscan
+	planOfReduce
+	planOfReduceScatter
+	planOfReduceScatterBlock
 	planKinds
 )
 
@@ -62,11 +67,13 @@ func (k *call) same(p plan) bool {
 // planNames are the names of the calls that againFast is for.
 var planNames = [planKinds]string{
 	planOfBarrier: "Barrier", planOfBcast: "Bcast", planOfAllreduce: "Allreduce", planOfAllgather: "Allgather", planOfAlltoall: "Alltoall",
-	planOfScan: "Scan", planOfExscan: "Exscan",
+	planOfScan: "Scan", planOfExscan: "Exscan", planOfReduce: "Reduce", planOfReduceScatter: "ReduceScatter",
+	planOfReduceScatterBlock: "ReduceScatterBlock", planOfGather: "Gather", planOfScatter: "Scatter", planOfGatherv: "Gatherv",
+	planOfScatterv: "Scatterv", planOfAllgatherv: "Allgatherv", planOfAlltoallv: "Alltoallv",
 }
 
 // againFast returns the call of a collective whose arguments are those of the call before, ready
-// to be run, or nil.
+// to be run, or nil. Of what is empty it cannot tell whether it is given at all.
 //
 // Data and plans are written word by word and copied in larger pieces. A processor does not pass such
 // words on from stores that are under way: it waits for these, and for the one before them into a
@@ -80,7 +87,7 @@ func (c *Comm) againFast(kind planKind, root, elem int, in *byte, nin int, out *
 		return nil
 	}
 	p := &k.plan
-	if p.kind != kind || p.root != root || p.elem != elem || p.in != in || p.nin != nin || p.out != out || p.nout != nout || p.inPlace {
+	if p.kind != kind || p.root != root || p.elem != elem || p.in != in || p.nin != nin || p.out != out || p.nout != nout {
 		return nil
 	}
 	k.op, k.err = planNames[kind], nil
@@ -93,6 +100,32 @@ func blocksFast[T Scalar](c *Comm, kind planKind, send, recv []T) *call {
 	in, out := mem.BytesOf(send), mem.BytesOf(recv)
 	k := c.againFast(kind, 0, 0, first(in), len(in), first(out), len(out))
 	if k == nil || len(in) == 0 || len(recv)%c.size != 0 {
+		return nil
+	}
+	return k
+}
+
+// gatherFast is againFast for what goes to the root: others have no recv. lists are counts and displacements there.
+func gatherFast[T Scalar](c *Comm, kind planKind, send, recv []T, root int, lists ...[]int) *call {
+	if c != nil && c.rank != root {
+		recv, lists = nil, nil
+	}
+	return partsFast(c, kind, send, recv, root, len(send), lists...)
+}
+
+// scatterFast is againFast for what comes from the root: others have no send.
+func scatterFast[T Scalar](c *Comm, kind planKind, send, recv []T, root int, lists ...[]int) *call {
+	if c != nil && c.rank != root {
+		send, lists = nil, nil
+	}
+	return partsFast(c, kind, send, recv, root, len(recv), lists...)
+}
+
+// partsFast is againFast for parts of the given counts and displacements. n is the length of what every rank gives.
+func partsFast[T Scalar](c *Comm, kind planKind, send, recv []T, root, n int, lists ...[]int) *call {
+	in, out := mem.BytesOf(send), mem.BytesOf(recv)
+	k := c.againFast(kind, root, 0, first(in), len(in), first(out), len(out))
+	if k == nil || n == 0 || len(lists) > 0 && k.plan.t != dtype.Of[T]() || !countsAre(k.counts, lists...) {
 		return nil
 	}
 	return k
@@ -147,6 +180,21 @@ func counted(k *call, lists [][]int) bool {
 	return same
 }
 
+// countsAre reports whether the counts of a plan are these, as counted does.
+func countsAre(have []int, lists ...[]int) bool {
+	for _, list := range lists {
+		n := len(list)
+		if list == nil {
+			n = -1
+		}
+		if len(have) <= len(list) || have[0] != n || !slices.Equal(have[1:1+len(list)], list) {
+			return false
+		}
+		have = have[1+len(list):]
+	}
+	return len(have) == 0
+}
+
 // recount makes number at of the counts of a plan n, and reports whether it was that.
 func recount(k *call, at, n int) (same bool) {
 	if at == len(k.counts) {
@@ -159,15 +207,19 @@ func recount(k *call, at, n int) (same bool) {
 }
 
 // sameReduction is same for a reduction of send to recv, if both lie side by side.
-func sameReduction(k *call, kind planKind, send, recv Data, r *reduction) bool {
+func sameReduction(k *call, kind planKind, send, recv Data, root int, r *reduction) bool {
 	in, flat := send.flat()
 	out, room := recv.flat()
 	if !flat || !room {
 		k.clear()
 		return false
 	}
+	t := recv.t
+	if t == nil {
+		t = send.t
+	}
 	return k.same(plan{
-		kind: kind, commutes: r.commutes, elem: r.elem, user: r.user(), t: recv.t,
+		kind: kind, root: root, commutes: r.commutes, elem: r.elem, user: r.user(), t: t,
 		in: first(in), nin: len(in), out: first(out), nout: len(out),
 	})
 }

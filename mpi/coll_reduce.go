@@ -10,7 +10,14 @@ import (
 // place the root's own vector is in recv. All ranks call it with the same length,
 // operation and options.
 func Reduce[T Scalar](c *Comm, send, recv []T, op Op[T], root int, options ...OpOption) error {
-	return planReduce(c.beginBlocking("Reduce"), Slice(send), Slice(recv), root, by(op, options)).run()
+	result := recv
+	if c != nil && c.rank != root {
+		result = nil
+	}
+	if k := reductionFast(c, planOfReduce, root, send, result, op, options); k != nil {
+		return k.run()
+	}
+	return planReduce(c.beginCached("Reduce", planOfReduce), Slice(send), Slice(recv), root, by(op, options)).run()
 }
 
 // Ireduce is Reduce that does not wait (MPI_Ireduce).
@@ -36,6 +43,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 	case inter || k.c.rank != root:
 		recv = Data{}
 	}
+	again := !inter && sameReduction(k, planOfReduce, send, recv, root, &r)
 	if !k.reduces(&r, recv, send) {
 		return k
 	}
@@ -48,6 +56,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 		if in := k.operand(send); k.ok() {
 			k.inter().SendReduce(&k.s, in, root)
 		}
+	case again:
 	case k.c.rank != root:
 		if in := k.operand(send); k.ok() {
 			coll.Reduce(&k.s, k.team(), in, nil, root)
@@ -69,7 +78,7 @@ func planReduce(k *call, send, recv Data, root int, r reduction) *call {
 // same length, operation and options, and all get the same bits. On an
 // intercommunicator each group gets the reduction of the other one.
 func Allreduce[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	if k := reductionFast(c, planOfAllreduce, send, recv, op, options); k != nil {
+	if k := reductionFast(c, planOfAllreduce, 0, send, recv, op, options); k != nil {
 		return k.run()
 	}
 	return planAllreduce(c.beginCached("Allreduce", planOfAllreduce), Slice(send), Slice(recv), by(op, options)).run()
@@ -85,13 +94,13 @@ func AllreduceInit[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOpt
 	return planAllreduce(c.beginPersistent("AllreduceInit"), Slice(send), Slice(recv), by(op, options)).keep()
 }
 
-// reductionFast is againFast for elements that are not in place.
-func reductionFast[T Scalar](c *Comm, kind planKind, send, recv []T, op Op[T], options []OpOption) *call {
-	if op == nil || len(options) > 0 || len(send) != len(recv) {
+// reductionFast is againFast for elements that are not in place. A rank that gets no result has no recv.
+func reductionFast[T Scalar](c *Comm, kind planKind, root int, send, recv []T, op Op[T], options []OpOption) *call {
+	if op == nil || len(options) > 0 || len(send) == 0 {
 		return nil
 	}
 	in, out := mem.BytesOf(send), mem.BytesOf(recv)
-	k := c.againFast(kind, 0, sizeOf[T](), first(in), len(in), first(out), len(out))
+	k := c.againFast(kind, root, sizeOf[T](), first(in), len(in), first(out), len(out))
 	if k == nil || !k.plan.commutes {
 		return nil
 	}
@@ -104,7 +113,7 @@ func planAllreduce(k *call, send, recv Data, r reduction) *call {
 	if !k.given(send, recv) {
 		return k
 	}
-	again := sameReduction(k, planOfAllreduce, send, recv, &r)
+	again := sameReduction(k, planOfAllreduce, send, recv, 0, &r)
 	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again || !k.disjoint(send, recv) {
 		return k
 	}

@@ -11,7 +11,10 @@ import (
 // intercommunicator each group gets the reduction of the other one, and counts
 // are those of the own group.
 func ReduceScatter[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T], options ...OpOption) error {
-	return planReduceScatter(c.beginBlocking("ReduceScatter"), Slice(send), Slice(recv), counts, by(op, options)).run()
+	if k := reductionFast(c, planOfReduceScatter, 0, send, recv, op, options); k != nil && countsAre(k.counts, counts) {
+		return k.run()
+	}
+	return planReduceScatter(c.beginCached("ReduceScatter", planOfReduceScatter), Slice(send), Slice(recv), counts, by(op, options)).run()
 }
 
 // IreduceScatter is ReduceScatter that does not wait (MPI_Ireduce_scatter).
@@ -25,7 +28,14 @@ func ReduceScatterInit[T Scalar](c *Comm, send, recv []T, counts []int, op Op[T]
 }
 
 func planReduceScatter(k *call, send, recv Data, counts []int, r reduction) *call {
-	if !k.given(send, recv) || !k.reduces(&r, recv, send) || !k.disjoint(send, recv) {
+	if !k.given(send, recv) {
+		return k
+	}
+	if !counted(k, [][]int{counts}) {
+		k.clear()
+	}
+	again := sameReduction(k, planOfReduceScatter, send, recv, 0, &r)
+	if !k.reduces(&r, recv, send) || again || !k.disjoint(send, recv) {
 		return k
 	}
 	if send.none() {
@@ -70,7 +80,10 @@ func (k *call) reduceScatter(in []byte, list [][]byte, recv Data) *call {
 // ReduceScatterBlock is ReduceScatter with the same number of elements for each
 // rank (MPI_Reduce_scatter_block).
 func ReduceScatterBlock[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	return planReduceScatterBlock(c.beginBlocking("ReduceScatterBlock"), Slice(send), Slice(recv), by(op, options)).run()
+	if k := reductionFast(c, planOfReduceScatterBlock, 0, send, recv, op, options); k != nil {
+		return k.run()
+	}
+	return planReduceScatterBlock(c.beginCached("ReduceScatterBlock", planOfReduceScatterBlock), Slice(send), Slice(recv), by(op, options)).run()
 }
 
 // IreduceScatterBlock is ReduceScatterBlock that does not wait (MPI_Ireduce_scatter_block).
@@ -84,7 +97,11 @@ func ReduceScatterBlockInit[T Scalar](c *Comm, send, recv []T, op Op[T], options
 }
 
 func planReduceScatterBlock(k *call, send, recv Data, r reduction) *call {
-	if !k.given(send, recv) || !k.reduces(&r, recv, send) || !k.disjoint(send, recv) {
+	if !k.given(send, recv) {
+		return k
+	}
+	again := sameReduction(k, planOfReduceScatterBlock, send, recv, 0, &r)
+	if !k.reduces(&r, recv, send) || again || !k.disjoint(send, recv) {
 		return k
 	}
 	if send.none() {

@@ -8,7 +8,7 @@ import (
 // (MPI_Scan). All ranks call it with the same length, operation and options. In
 // place the vector is in recv.
 func Scan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	if k := reductionFast(c, planOfScan, send, recv, op, options); k != nil {
+	if k := reductionFast(c, planOfScan, 0, send, recv, op, options); k != nil {
 		return k.run()
 	}
 	return planScan(c.beginCached("Scan", planOfScan), Slice(send), Slice(recv), by(op, options)).run()
@@ -31,7 +31,7 @@ func planScan(k *call, send, recv Data, r reduction) *call {
 // Exscan is Scan without the rank itself (MPI_Exscan): on rank 0 recv stays as it
 // is.
 func Exscan[T Scalar](c *Comm, send, recv []T, op Op[T], options ...OpOption) error {
-	if k := reductionFast(c, planOfExscan, send, recv, op, options); k != nil {
+	if k := reductionFast(c, planOfExscan, 0, send, recv, op, options); k != nil {
 		return k.run()
 	}
 	return planExscan(c.beginCached("Exscan", planOfExscan), Slice(send), Slice(recv), by(op, options)).run()
@@ -55,7 +55,7 @@ func planPrefix(k *call, kind planKind, send, recv Data, r reduction) *call {
 	if !k.intra() {
 		return k
 	}
-	again := sameReduction(k, kind, send, recv, &r)
+	again := sameReduction(k, kind, send, recv, 0, &r)
 	if !k.reduces(&r, recv, send) || !send.none() && !k.sameLength(send, recv) || again || !k.disjoint(send, recv) {
 		return k
 	}

@@ -8,6 +8,9 @@ import (
 // root (MPI_Scatter). Others may give nil as send. In place, which is nil as recv
 // at the root, the root's part stays where it is.
 func Scatter[T Scalar](c *Comm, send, recv []T, root int) error {
+	if k := scatterFast(c, planOfScatter, send, recv, root); k != nil {
+		return k.run()
+	}
 	return planScatter(c.beginCached("Scatter", planOfScatter), Slice(send), Slice(recv), root).run()
 }
 
@@ -75,6 +78,9 @@ func (k *call) scattered(recv Data, part []byte) []byte {
 // displs count at the root only: rank i gets counts[i] elements of send from
 // displs[i] on. displs nil: one part comes after the other.
 func Scatterv[T Scalar](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
+	if k := scatterFast(c, planOfScatterv, send, recv, root, counts, displs); k != nil {
+		return k.run()
+	}
 	return planScatterv(c.beginCached("Scatterv", planOfScatterv), Slice(send), counts, displs, Slice(recv), root).run()
 }
 

@@ -90,7 +90,11 @@ func (t *collective) share(op string) {
 			}
 			c.ep.Leave()
 		}
-		willing = sl.segment != nil && sl.segment.Populate(0, size) == nil
+		willing = sl.segment != nil
+		for i := range members {
+			at, n := coll.SlotsUsed(i, len(members))
+			willing = willing && sl.segment.Populate(at, n) == nil
+		}
 	}
 	var all []int64
 	if err == nil {
@@ -112,14 +116,12 @@ func (t *collective) share(op string) {
 		sl.c, sl.members = c, members
 		c.p.slots[sl] = struct{}{}
 		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
-		apart, turns := uint64(0), true
+		processors, turns := make([]int64, len(members)), true
 		for i, r := range members {
-			if own, other := all[c.rank]>>processorAt, all[r]>>processorAt; own > 0 && other > 0 && own != other {
-				apart |= 1 << i
-			}
+			processors[i] = all[r] >> processorAt
 			turns = turns && all[r]&takesTurns != 0
 		}
-		sl.near.Part(apart, turns || len(members) == 2)
+		sl.near.Part(processors, turns || len(members) == 2)
 	}
 }
 

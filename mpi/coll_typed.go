@@ -163,7 +163,7 @@ func (c *Comm) AlltoallwInit(send, recv []Data) (*Persistent, error) {
 
 // Reduce is [Reduce] of data (MPI_Reduce).
 func (c *Comm) Reduce(send, recv Data, op Operation, root int) error {
-	return planReduce(c.beginBlocking("Reduce"), send, recv, root, with(op)).run()
+	return planReduce(c.beginCached("Reduce", planOfReduce), send, recv, root, with(op)).run()
 }
 
 // Ireduce is Comm.Reduce that does not wait.
@@ -194,7 +194,7 @@ func (c *Comm) AllreduceInit(send, recv Data, op Operation) (*Persistent, error)
 // ReduceScatter is [ReduceScatter] of data (MPI_Reduce_scatter): counts are of elements of
 // send.
 func (c *Comm) ReduceScatter(send, recv Data, counts []int, op Operation) error {
-	return planReduceScatter(c.beginBlocking("ReduceScatter"), send, recv, counts, with(op)).run()
+	return planReduceScatter(c.beginCached("ReduceScatter", planOfReduceScatter), send, recv, counts, with(op)).run()
 }
 
 // IreduceScatter is Comm.ReduceScatter that does not wait.
@@ -210,7 +210,7 @@ func (c *Comm) ReduceScatterInit(send, recv Data, counts []int, op Operation) (*
 // ReduceScatterBlock is [ReduceScatterBlock] of data
 // (MPI_Reduce_scatter_block).
 func (c *Comm) ReduceScatterBlock(send, recv Data, op Operation) error {
-	return planReduceScatterBlock(c.beginBlocking("ReduceScatterBlock"), send, recv, with(op)).run()
+	return planReduceScatterBlock(c.beginCached("ReduceScatterBlock", planOfReduceScatterBlock), send, recv, with(op)).run()
 }
 
 // IreduceScatterBlock is Comm.ReduceScatterBlock that does not wait.

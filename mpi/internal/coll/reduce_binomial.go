@@ -15,13 +15,21 @@ func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
 		if t.Me != root {
 			acc = s.Temp(len(in))
 		}
-		s.Copy(acc, in)
 	}
 	// While one vector is reduced the next one is on its way.
 	var other [2][]byte
 	span := below(me, t.Size)
 	var ready []byte
-	for d := 1; d < span && me+d < t.Size; d *= 2 {
+	d := 1
+	if s.commutes && d < span && me+d < t.Size && !overlap(acc, in) { // the first one is received where the result will be
+		s.recv(t, t.off(me+d+top), acc)
+		s.fence()
+		ready = in
+		d *= 2
+	} else if me == 0 || d < span && me+d < t.Size {
+		s.Copy(acc, in)
+	}
+	for ; d < span && me+d < t.Size; d *= 2 {
 		other[0], other[1] = other[1], other[0]
 		if other[0] == nil {
 			other[0] = s.Temp(len(in))

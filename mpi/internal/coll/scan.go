@@ -4,6 +4,7 @@ package coll
 // it. Exclusive, it leaves out this one: member 0 needs no v. in is v, or apart
 // from it.
 func Scan(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	noteOrder(s, t, 0, inOrder)
 	switch {
 	case len(in) == 0:
 	case t.near(s.elem) && len(in) <= scanNear(t.Size):

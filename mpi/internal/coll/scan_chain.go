@@ -18,9 +18,10 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	case first:
 		sum = in
 	case exclusive && !last:
-		sum = s.Temp(len(in))
-		s.Copy(sum, in)
-		own = sum
+		if sum = s.Temp(len(in)); &in[0] == &v[0] {
+			s.Copy(sum, in)
+			own = sum
+		}
 	case exclusive:
 	case !s.commutes || &in[0] == &v[0]:
 		other, own = s.Temp(len(in)), v
@@ -37,6 +38,9 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 			switch {
 			case exclusive && last:
 			case &own[0] == &sum[0]:
+				s.combine(cut(sum, i), cut(other, i), true)
+			case exclusive: // a segment is copied while it is in the cache
+				s.Copy(cut(sum, i), cut(own, i))
 				s.combine(cut(sum, i), cut(other, i), true)
 			default: // of an operation that commutes
 				s.combine(cut(sum, i), cut(own, i), true)

@@ -48,17 +48,20 @@ type Slots struct {
 	// which have a processor to themselves, seen from here, by their bits.
 	others, below []int
 	apart         uint64
+	processors    []int64 // that members are tied to, from 1 on; 0: to none
 
 	ends
 	awaited
 }
 
-// ends says where barriers end. One ends on member first before it does on others, if the collective behind the
+// ends says where barriers end, and in which order. One ends on member first before it does on others, if the collective behind the
 // barrier before was of data of that member; else first is -1. So it is where members take turns on processors, for
 // others then wait for that member's turn, or where there are two, of which the other one always comes last to the
 // barrier, and leaves it before the root has seen that.
 type ends struct {
 	turns bool
+	later bool // a member below this one runs on its processor
+	order bool // members are then to end in their order
 	first int
 	met   bool  // a barrier was, and no collective of one member's data since
 	owes  bool  // this member has not given anything in the barrier
@@ -72,14 +75,16 @@ type awaited struct {
 	members   []int  // that have not been seen there
 	one       [1]int // for members
 	free, all bool
+	meeting   bool   // in a barrier
 	least     uint64 // of the sequences that have been looked at
 }
 
 const (
 	slotsMost  = 1 << 20   // bytes of all rings,
-	ringMost   = 128 << 10 // and of one
+	ringMost   = 256 << 10 // and of one
+	slotMost   = 32 << 10  // bytes of a vector in a ring
 	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
-	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time
+	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time, at least, or one after the other
 	slotsAhead = 16        // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
@@ -90,7 +95,7 @@ const (
 
 	// extentBits are the low bits of a stamp: where the vectors in rings end, and the length of one in a
 	// line. Where lengths differ for the first time these ends are less than two rings apart.
-	extentBits = 18
+	extentBits = 19
 
 	// sleepLooks take 1 us or more: a store comes to the other cores in a fraction of that.
 	sleepLooks = 500
@@ -101,6 +106,14 @@ const (
 
 // ringOf returns how many bytes the rings of so many members have.
 func ringOf(members int) int { return min(1<<bits.Len(uint(slotsMost/members))>>1, ringMost) }
+
+// slotOf returns the bytes of the longest vector in a ring of so many members.
+func slotOf(members int) int { return min(ringOf(members)/ringSlots, slotMost) }
+
+// SlotsUsed returns which bytes of the slots of a member, of so many, most collectives use.
+func SlotsUsed(member, members int) (off, n int) {
+	return member * (ringAt + ringOf(members)), ringAt + ringSlots*slotOf(members)
+}
 
 // SlotsSize returns how many bytes the slots of so many members take.
 func SlotsSize(members int) int { return members * (ringAt + ringOf(members)) }
@@ -124,24 +137,32 @@ type Waiter interface {
 // of so many sees them.
 func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
 	sl := &Slots{memory: memory, me: me, ring: ringOf(members), waiter: waiter, differs: -1, ends: ends{first: -1}}
-	sl.scratch = make([]byte, bits.Len(uint(members))*sl.most())
+	sl.scratch = make([]byte, bits.Len(uint(members))*slotOf(members))
 	for i := range members {
 		sl.sequence = append(sl.sequence, mem.Word64(memory[i*sl.stride():]))
 		if i < me {
 			sl.below = append(sl.below, i)
 		}
 	}
-	sl.Part(0, false)
+	sl.Part(make([]int64, members), false)
 	return sl
 }
 
-// Part says which members never run on this member's processor, by their bits, and, as all members say it,
-// whether one of them may be the first to leave a barrier.
-func (sl *Slots) Part(apart uint64, turns bool) {
-	sl.apart, sl.turns, sl.others = apart, turns, nil
+// Part says which processors members are tied to, from 1 on, or 0 for none, and, as all members say it, whether one
+// of them may be the first to leave a barrier.
+func (sl *Slots) Part(processors []int64, turns bool) {
+	sl.processors, sl.turns, sl.others, sl.apart, sl.later = processors, turns, nil, 0, false
+	for i, on := range processors {
+		switch mine := processors[sl.me]; {
+		case on > 0 && mine > 0 && on != mine:
+			sl.apart |= 1 << i
+		case i < sl.me:
+			sl.later = true
+		}
+	}
 	for _, far := range []uint64{0, 1} {
 		for i := range sl.sequence {
-			if i != sl.me && apart>>i&1 == far {
+			if i != sl.me && sl.apart>>i&1 == far {
 				sl.others = append(sl.others, i)
 			}
 		}
@@ -152,7 +173,7 @@ func (sl *Slots) Part(apart uint64, turns bool) {
 func (sl *Slots) stride() int { return ringAt + sl.ring }
 
 // most returns the length of the longest vector.
-func (sl *Slots) most() int { return sl.ring / ringSlots }
+func (sl *Slots) most() int { return slotOf(len(sl.sequence)) }
 
 // line returns where the line of a member for the present collective begins.
 func (sl *Slots) line(member int) int {
@@ -177,14 +198,14 @@ func (sl *Slots) asleep(member int) *atomic.Uint64 {
 	return mem.Word64(sl.memory[member*sl.stride()+asleepAt:])
 }
 
-// begin begins the next collective, whose vectors have n bytes at most. Ready is about
+// begin begins the next collective, whose vectors have n bytes at most, and are pieces of longer ones if they are in a row. Ready is about
 // whether there is room for that of this member.
-func (sl *Slots) begin(n int) {
+func (sl *Slots) begin(n int, row bool) {
 	sl.at++
 	sl.oldest = max(sl.oldest, sl.at-min(sl.at, slotsAhead-1))
 	extent := sl.end + uint64(n)
 	if sl.inLine = n <= lineMost; !sl.inLine {
-		sl.inRing(n)
+		sl.inRing(n, row)
 		extent = sl.end + lineMost + 1 // ends are multiples of slotLine
 	}
 	sl.stamp = sl.at<<extentBits | extent&(1<<extentBits-1)
@@ -192,6 +213,9 @@ func (sl *Slots) begin(n int) {
 		sl.stamp ^= 1<<extentBits - 1 // for others a vector of another length than theirs
 	}
 	sl.starts[sl.at%slotsAhead] = sl.start
+	if sl.inLine {
+		sl.starts[sl.at%slotsAhead] = sl.end // it has nothing in the rings
+	}
 	for sl.starts[sl.oldest%slotsAhead]+uint64(sl.ring) < sl.end {
 		sl.oldest++
 	}
@@ -202,10 +226,14 @@ func (sl *Slots) begin(n int) {
 }
 
 // inRing places the vectors of n bytes of the present collective in the rings.
-func (sl *Slots) inRing(n int) {
+func (sl *Slots) inRing(n int, row bool) {
 	ring := uint64(sl.ring)
 	before, at := sl.start&(ring-1), sl.end&(ring-1)
-	if end := int(at) + n; end > sl.ring || end > max(ringShort, ringSlots*n) && before >= uint64(n) {
+	most := max(ringShort, ringSlots*n)
+	if row {
+		most = sl.ring
+	}
+	if end := int(at) + n; end > sl.ring || end > most && before >= uint64(n) {
 		sl.end += ring - at // from the beginning of the ring; the vector before is never written over
 	}
 	sl.start = sl.end
@@ -229,6 +257,7 @@ func (sl *Slots) give(v []byte) (waiters uint64) {
 // about those of the members below this one.
 func (sl *Slots) await(member int32) {
 	sl.want, sl.all, sl.free, sl.least = sl.at, member == everyMember, false, sl.at
+	sl.meeting = member == membersMet
 	switch member {
 	case everyMember:
 		sl.members = sl.others
@@ -249,8 +278,13 @@ const (
 	membersMet   // in a barrier
 )
 
-// inBarrier is what slotGive has in place of another member in a barrier.
-const inBarrier = -1
+// inBarrier is what slotGive has in place of another member in a barrier, inOrder what slotNote has where each member
+// waits for those before it.
+const (
+	inBarrier = -1
+	inOrder   = -2
+	inRow     = -3 // slotGive, of a vector in more pieces than short ones have room for: the whole ring is used
+)
 
 // meet begins a barrier, and reports whether it ends on this member first.
 func (sl *Slots) meet() bool {
@@ -306,7 +340,10 @@ func (sl *Slots) Ready() bool {
 }
 
 // Apart reports whether what is not Ready comes from members that have other processors than this one.
-func (sl *Slots) Apart() bool { return len(sl.members) > 0 && sl.apart>>sl.members[0]&1 != 0 }
+// In a barrier that ends in the order of members that is of no use to one that is to leave behind another one.
+func (sl *Slots) Apart() bool {
+	return len(sl.members) > 0 && sl.apart>>sl.members[0]&1 != 0 && !(sl.later && sl.meeting && sl.order && sl.first >= 0)
+}
 
 // Sleep asks to be told when Ready may be true, and reports whether it is not by now. A member may have
 // looked at which members sleep just before, while its stamp was on its way, which takes less time than these
@@ -419,7 +456,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			if s.err = sl.waiter.Begin(); s.err != nil {
 				return true
 			}
-			sl.begin(int(st.peer))
+			sl.begin(int(st.peer), st.other == inRow)
 		}
 		if !sl.reached(s, wait) {
 			return false
@@ -433,7 +470,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotNote:
 		if sl.met {
-			sl.met, sl.first = false, int(st.peer)
+			sl.met, sl.first, sl.order = false, int(st.peer), st.other == inOrder
 		}
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {

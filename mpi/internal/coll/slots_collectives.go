@@ -1,6 +1,10 @@
 package coll
 
-import "github.com/xwarp/xwarp/internal/base/mem"
+import (
+	"slices"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+)
 
 // slotted reports whether all of the team have slots.
 func (t Team) slotted() bool { return t.Slots != nil && len(t.Slots.sequence) == t.Size }
@@ -11,7 +15,7 @@ func (t Team) near(n int) bool { return t.slotted() && n <= t.Slots.most() }
 // nearAll reports whether a vector of n bytes goes through a slot on each of several hosts. All ranks say
 // the same, where near does not: the more ranks a host has, the shorter their vectors are.
 func (t Team) nearAll(n int) bool {
-	return t.Slots != nil && t.Hosts.least > 1 && n <= ringOf(t.Hosts.most)/ringSlots
+	return t.Slots != nil && t.Hosts.least > 1 && n <= slotOf(t.Hosts.most)
 }
 
 // within is the team, without slots if a vector of n bytes does not go through one.
@@ -73,12 +77,46 @@ func give(s *Schedule, t Team, v []byte, n int) {
 	slotStep(s, slotGive, n, v, nil)
 }
 
+// giveOf is give of a piece of a vector of so many bytes, of which a member gives as many at a time as its ring has room for.
+func giveOf(s *Schedule, t Team, v []byte, n, whole int) {
+	give(s, t, v, n)
+	if whole > ringSlots*t.Slots.most() {
+		s.steps[len(s.steps)-1].other = inRow
+	}
+}
+
 // note says that the collective is of data of one member, for the next barrier.
-func note(s *Schedule, t Team, root int) {
+func note(s *Schedule, t Team, root int) { noteOrder(s, t, root, 0) }
+
+// noteOrder is note of a collective in which each member waits for those before it, if order is inOrder.
+func noteOrder(s *Schedule, t Team, root int, order int32) {
 	if t.slotted() && t.Slots.turns {
 		s.slots = t.Slots
-		slotStep(s, slotNote, root, nil, nil)
+		s.steps = append(s.steps, step{what: slotNote, peer: int32(root), other: order})
 	}
+}
+
+// grouped is the team with members that take turns on a processor side by side, root at the beginning: on a tree
+// those then meet first, and what goes from one processor to another one does that last, or, down the tree, first.
+func (t Team) grouped(s *Schedule, root int) Team {
+	if !t.slotted() || t.Size < 3 || t.Ranks != nil || !t.Slots.turns || slices.Contains(t.Slots.processors, 0) {
+		return t
+	}
+	ranks := append(s.ranks(t.Size)[:0], int32(root))
+	for at := 0; at < len(ranks); at++ { // all of the processor of this one, then the next one that is left
+		for i, on := range t.Slots.processors {
+			if on == t.Slots.processors[ranks[at]] && !slices.Contains(ranks, int32(i)) {
+				ranks = append(ranks, int32(i))
+			}
+		}
+		for i := range t.Size {
+			if at == len(ranks)-1 && !slices.Contains(ranks, int32(i)) {
+				ranks = append(ranks, int32(i))
+			}
+		}
+	}
+	t.Ranks, t.Me = ranks, slices.Index(ranks, int32(t.Me))
+	return t
 }
 
 // BarrierSlots lets each member look at the lines of all others, or one member first and the others at its line.
@@ -156,10 +194,11 @@ func overlap(a, b []byte) bool {
 // Why: as AllreduceSlots; the others do not wait.
 // Cost: p n (b + g).
 func ReduceSlots(s *Schedule, t Team, in, out []byte, root int) {
+	whole := len(in)
 	for more := true; more; more = len(in) > 0 { // once for nothing at all, too
 		var part []byte
 		part, in = t.slotOf(in, max(s.elem, 1))
-		give(s, t, part, len(part))
+		giveOf(s, t, part, len(part), whole)
 		if t.Me == root {
 			slotStep(s, slotAwait, everyMember, nil, nil)
 			reduceSlots(s, part, 0, out[:len(part)], topFor(s, root))
@@ -188,9 +227,10 @@ func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []b
 // Why: as AllreduceSlots; no member waits for members above.
 // Cost: p n (b + g).
 func ScanSlots(s *Schedule, t Team, in, v []byte, exclusive bool) {
+	whole := len(in)
 	for len(in) > 0 {
 		part, rest := t.slotOf(in, s.elem)
-		give(s, t, part, len(part))
+		giveOf(s, t, part, len(part), whole)
 		switch {
 		case t.Me == 0 && exclusive:
 		case t.Me == 0:
@@ -215,14 +255,15 @@ func ScanSlots(s *Schedule, t Team, in, v []byte, exclusive bool) {
 // Why: one copy, however many read it; the root does not wait.
 // Cost: n b.
 func BcastSlots(s *Schedule, t Team, buf []byte, root int) {
+	whole := len(buf)
 	for more := true; more; more = len(buf) > 0 { // once for nothing at all, too
 		var part []byte
 		part, buf = t.slotOf(buf, 1)
 		if t.Me == root {
-			give(s, t, part, len(part))
+			giveOf(s, t, part, len(part), whole)
 			continue
 		}
-		give(s, t, nil, len(part))
+		giveOf(s, t, nil, len(part), whole)
 		slotStep(s, slotAwait, root, nil, nil)
 		take(s, root, 0, part)
 	}

@@ -171,7 +171,7 @@ func TestSlots_waitersAreTold(t *testing.T) {
 	}
 	for range 100 {
 		for _, sl := range all {
-			sl.begin(0)
+			sl.begin(0, false)
 		}
 		order := rnd.Perm(n)
 		var asleep [n]bool
@@ -219,7 +219,7 @@ func TestSlots_whereTheyFit(t *testing.T) {
 
 // An element that is longer than a slot goes by messages, on hosts as well.
 func TestSlots_longElement(t *testing.T) {
-	const elem = ringMost/ringSlots + 64
+	const elem = slotMost + 64
 	for i, place := range placements {
 		for _, n := range []int{4, 6} {
 			share := slotted()
@@ -247,7 +247,7 @@ func TestSlots_longElement(t *testing.T) {
 // Lengths that differ are an error of those who see it, and of all that they do later: there the others
 // see it, such as a root that waits for nothing.
 func TestSlots_lengthsDiffer(t *testing.T) {
-	for _, lengths := range [][2]int{{64, 128}, {8, 16}, {lineMost, 64}, {ringMost / ringSlots, 0}} {
+	for _, lengths := range [][2]int{{64, 128}, {8, 16}, {lineMost, 64}, {slotMost, 0}} {
 		memory := words(SlotsSize(2))
 		var schedules [2]*Schedule
 		for me := range schedules {
@@ -269,7 +269,7 @@ func TestSlots_lengthsDiffer(t *testing.T) {
 
 // Two members swap and reduce vectors of any length, in pieces where they are long.
 func TestSlots_two(t *testing.T) {
-	const most = ringMost / ringSlots
+	const most = slotMost
 	for _, n := range []int{8, lineMost, 64, most, most + 8, 2*most + 64, pairMost} {
 		share := slotted()
 		var sums, all, swapped, in, out [2][]byte
@@ -302,7 +302,7 @@ func TestSlots_ownIsNotRead(t *testing.T) {
 	var all [2]*Slots
 	for me := range all {
 		all[me] = NewSlots(memory, me, 2, nobody{})
-		all[me].begin(8)
+		all[me].begin(8, false)
 		all[me].give(filled(8, me))
 	}
 	v, want := words(8), filled(8, 0)
@@ -326,7 +326,7 @@ func TestSlots_barrierEndsOnRootFirst(t *testing.T) {
 	var teams [n]Team
 	for me := range teams {
 		teams[me] = Team{Me: me, Size: n, Slots: NewSlots(memory, me, n, nobody{})}
-		teams[me].Slots.Part(uint64(1<<(me^1)), true)
+		teams[me].Slots.Part([]int64{1, 2, 1, 2}, true)
 	}
 	run := func(order []int, plan func(s *Schedule, t Team)) (ended []int) {
 		var schedules [n]Schedule
@@ -374,7 +374,7 @@ func TestSlots_turns(t *testing.T) {
 		told := make([][rounds][]byte, n)
 		err := world(n, func(s *Schedule, t Team) {
 			t = share(t)
-			t.Slots.Part(uint64(0x2a), true)
+			t.Slots.Part([]int64{1, 2, 1, 2, 1, 2}[:n], true)
 			for i, kind := range kinds {
 				told[t.Me][i] = words(8)
 				switch {
