@@ -8,7 +8,10 @@ import (
 
 // Words are words that are 0 at first, until the garbage collector finds that nothing holds them any more: a slice
 // of theirs does not.
-type Words struct{ words []uint64 }
+type Words struct {
+	words  []uint64
+	unmaps runtime.Cleanup
+}
 
 // wordsHuge is from how many bytes on words are in huge pages: 64 smaller ones.
 const wordsHuge = 256 << 10
@@ -20,13 +23,16 @@ func NewWords(n int) *Words {
 	if n*8 >= wordsHuge {
 		if b, err := mapPrivate(roundUp(n*8, hugePage)); err == nil {
 			_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // smaller pages do as well
-			w := &Words{ScalarsOf[uint64](b)}
-			runtime.AddCleanup(w, func(b []byte) { _ = unmap(b) }, b)
+			w := &Words{words: ScalarsOf[uint64](b)}
+			w.unmaps = runtime.AddCleanup(w, func(b []byte) { _ = unmap(b) }, b)
 			return w
 		}
 	}
-	return &Words{make([]uint64, n)}
+	return &Words{words: make([]uint64, n)}
 }
 
 // Slice returns all of them.
 func (w *Words) Slice() []uint64 { return w.words }
+
+// Keep leaves them for good to those that have slices of them.
+func (w *Words) Keep() { w.unmaps.Stop() }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -50,4 +51,18 @@ func flagsAt(t *testing.T, at uint64) string {
 		}
 	}
 	return ""
+}
+
+// TestWords_Keep writes where only a slice is left.
+func TestWords_Keep(t *testing.T) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	w := NewWords(wordsHuge / 8)
+	left := w.Slice()
+	w.Keep()
+	w = nil
+	for range 3 {
+		runtime.GC()
+		runtime.Gosched()
+	}
+	left[0] = 1
 }

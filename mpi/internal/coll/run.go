@@ -96,8 +96,11 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			if !s.slots.do(s, st, wait) {
 				return false
 			}
-			if s.err != nil {
+			if s.err != nil { // other members may never send what this one waits for
 				s.at = len(s.steps)
+				if s.settled < len(s.pending) {
+					s.scratch.leave()
+				}
 				return true
 			}
 			continue

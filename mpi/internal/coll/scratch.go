@@ -71,3 +71,11 @@ func (m *scratch) reset() {
 	}
 	m.grown = false
 }
+
+// leave gives all of it up to messages that are still under way, and may come at any time.
+func (m *scratch) leave() {
+	for _, p := range m.pieces {
+		p.memory.Keep()
+	}
+	m.pieces = nil
+}

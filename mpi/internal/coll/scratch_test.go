@@ -1,6 +1,9 @@
 package coll
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // What a schedule has touched is there for the next one: the second call of a program would touch as many pages for
 // the first time as the first.
@@ -55,6 +58,26 @@ func TestScratch_growing(t *testing.T) {
 		if s.Reset(); kept(&s.scratch)*8 > n+scratchAlign {
 			t.Fatalf("%d words are kept of %d bytes", kept(&s.scratch), n)
 		}
+	}
+}
+
+type lostWaiter struct{ Waiter }
+
+func (lostWaiter) Begin() error { return errors.New("a member is lost") }
+
+// A receive that has not ended may write to memory of a schedule that has failed: no other one gets it.
+func TestScratch_left(t *testing.T) {
+	var s Schedule
+	left := s.Temp(1 << 20)
+	s.pending = append(s.pending, pending{})
+	s.steps = append(s.steps, step{what: slotGive})
+	s.slots = &Slots{waiter: lostWaiter{}}
+	if done := s.Advance(nil); !done || s.Err() == nil {
+		t.Fatalf("done %v, error %v", done, s.Err())
+	}
+	s.Reset()
+	if again := s.Temp(1 << 20); &again[0] == &left[0] {
+		t.Error("the next schedule has the memory that a message may be written to")
 	}
 }
 
