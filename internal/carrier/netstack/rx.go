@@ -48,7 +48,8 @@ func (s *Stack) receive() {
 
 // intact reports whether the checksums of the IP packet in the frame of bufs are right. gVisor is told
 // that they are (link.Capabilities): it takes longer. What comes from the same machine may have that of TCP without
-// its payload, for its sender left the rest to a device that does not compute any: no wire was in between.
+// its payload, for its sender left the rest to a device that does not compute any: no wire was in between. (Of frames that
+// a wire has damaged, on a card without zero-copy, two in 65536 pass instead of one.)
 func (s *Stack) intact(bufs []fabric.Desc, ip []byte, headerLen int) bool {
 	rest := s.family.total(ip) - headerLen
 	sum := s.family.pseudo(ip, rest)
