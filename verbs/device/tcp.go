@@ -49,8 +49,8 @@ func (s *Spec) tcpDefaults() {
 func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (fabric.Port, error) {
 	tcp, rest := split.New(port)
 	ifindex := table.Link().Index
-	if s.Capture != "" || s.Queue != 0 || s.Fabric == "xdp:asavie" { // what is captured passes the port, a packet socket does not choose the queue, and asavie receives one buffer
-		ifindex = 0
+	if steered := s.slot != nil && len(s.slot.Pairs) > 0; s.Capture != "" || s.Queue != 0 || steered || s.Fabric == "xdp:asavie" {
+		ifindex = 0 // what is captured passes the port, a packet socket does not choose the queue, and asavie receives one buffer
 	}
 	stack, err := netstack.Open(netstack.Config{
 		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU, Ifindex: ifindex,
