@@ -327,7 +327,10 @@ func (ls *lanes) abandon(m *message) {
 // whether the buffer is needed no more.
 func (ls *lanes) arrivedData(p *peer, h *header, slot int32, b []byte) bool {
 	ln := ls.of(p)
-	if ln.row++; ln.row == laneRow && !ln.looks {
+	if len(payload(b)) > ls.alone {
+		ln.row++
+	}
+	if ln.row == laneRow && !ln.looks {
 		ln.looks, ln.owes = true, true
 		ls.looking++
 		ls.later(p)

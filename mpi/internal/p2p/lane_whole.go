@@ -123,9 +123,15 @@ func (ls *lanes) goOn() (n int) {
 	return n
 }
 
-// look has the connection looked at while the receive r waits, if its message may come there.
+// look has the connection looked at while the receive r waits, if its message may come there. One that comes in
+// datagrams when it is alone ends that this end looks.
 func (ls *lanes) look(r *Request) {
-	if r.data.len() < ls.least || r.entry.Source >= 0 && !ls.ep.peers[r.entry.Source].looks() {
+	n, from := r.data.len(), r.entry.Source
+	if n < ls.least || from >= 0 && !ls.ep.peers[from].looks() {
+		return
+	}
+	if n <= ls.alone && from >= 0 {
+		ls.stop(&ls.ep.peers[from])
 		return
 	}
 	r.grant.looks = true
@@ -141,10 +147,14 @@ func (ls *lanes) looked(r *Request) {
 	if c := ls.ep.net.conn; c != nil {
 		c.channel.Expect(-1)
 	}
-	if r.err != nil || r.st.Bytes >= ls.least || !r.st.Mark.Got() {
+	if r.err != nil || r.st.Bytes > ls.alone || !r.st.Mark.Got() {
 		return
 	}
-	p := &ls.ep.peers[r.st.Source]
+	ls.stop(&ls.ep.peers[r.st.Source])
+}
+
+// stop ends that the connection with p is looked at, and has p told.
+func (ls *lanes) stop(p *peer) {
 	if ln := p.lane; ln != nil {
 		if ln.looks && p.err == nil {
 			ln.owes = true

@@ -119,3 +119,16 @@ func TestLane_wholeWaits(t *testing.T) {
 		t.Error("the rank is looked after still")
 	}
 }
+
+// TestLane_looksForLongOnly posts a receive for what comes in datagrams when it is alone: to look at the connection
+// in its wait would only take time.
+func TestLane_looksForLongOnly(t *testing.T) {
+	w := newWholes(t)
+	defer w.drain()
+	n := w.eps[1].lanes.alone
+	w.talk(0, 1, n)
+	w.until(func() bool { return !w.eps[0].peers[1].listens })
+	if w.eps[1].lanes.looking != 0 {
+		t.Errorf("%d connections are looked at", w.eps[1].lanes.looking)
+	}
+}
