@@ -17,8 +17,8 @@ type Words struct {
 const wordsHuge = 256 << 10
 
 // NewWords returns n words or a few more. Many are in huge pages, and fill these, where the kernel gives some: to
-// touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed. Go's
-// heap is no place for them: it clears what it gives once more, in small pages.
+// touch a page for the first time takes up to 20 us in a virtual machine whose page tables are shadowed. They are not
+// of Go's heap, which may clear what it gives before it can be asked for huge pages.
 func NewWords(n int) *Words {
 	if n*8 >= wordsHuge {
 		if b, err := mapPrivate(roundUp(n*8, hugePage)); err == nil {

@@ -110,6 +110,9 @@ func TestSend_cutsWhatTheSocketRefuses(t *testing.T) {
 	p.a.out.offload = &offload{fd: -1}
 	p.transfer(a, b, 1<<20)
 	p.a.out.offload = nil
+	if n := p.a.gvisor.Stats().TCP.Retransmits.Value(); n > 0 {
+		t.Errorf("%d segments were taken for sent", n)
+	}
 }
 
 // A checksum that the device was to complete is good where the frame may not have left the machine, and nowhere else.

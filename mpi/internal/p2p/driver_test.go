@@ -8,14 +8,9 @@ import (
 	"github.com/xwarp/xwarp/internal/progress"
 )
 
-// watch is a clock that a test sets.
-type watch struct{ now mono.Time }
-
-func (w *watch) Now() mono.Time { return w.now }
-
 // Who waits for another host keeps its processor for a while, unless that was in vain often.
 func TestDriver_looksOn(t *testing.T) {
-	w := &watch{now: 1}
+	w := &still{now: 1}
 	ep := &Endpoint{eng: progress.New(w, nil), peers: make([]peer, 3)}
 	ep.driver = driver{ep: ep, maxSpins: spinsLeast}
 	ep.peers[2].channel = &shm.Channel{}

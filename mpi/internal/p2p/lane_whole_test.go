@@ -120,15 +120,25 @@ func TestLane_wholeWaits(t *testing.T) {
 	}
 }
 
-// TestLane_looksForLongOnly posts a receive for what comes in datagrams when it is alone: to look at the connection
-// in its wait would only take time.
+// TestLane_looksForLongOnly posts a receive for what comes in datagrams when it is alone, and has such a message come
+// where a longer one may: to look at the connection in such waits would only take time.
 func TestLane_looksForLongOnly(t *testing.T) {
-	w := newWholes(t)
-	defer w.drain()
-	n := w.eps[1].lanes.alone
-	w.talk(0, 1, n)
-	w.until(func() bool { return !w.eps[0].peers[1].listens })
-	if w.eps[1].lanes.looking != 0 {
-		t.Errorf("%d connections are looked at", w.eps[1].lanes.looking)
+	for _, longer := range []int{0, 1} {
+		w := newWholes(t)
+		n := w.eps[1].lanes.alone
+		r := w.eps[1].Irecv(word(0, 1), make([]byte, n+longer))
+		if got := w.eps[1].lanes.looking; got != longer {
+			t.Errorf("%d connections are looked at for %d bytes more than come in datagrams", got, longer)
+		}
+		s := w.eps[0].Isend(word(0, 1), 1, make([]byte, n))
+		w.until(func() bool { return r.Done() && s.Done() && !w.eps[0].peers[1].listens })
+		for _, r := range []*Request{r, s} {
+			_, err := r.Wait()
+			must(t, err)
+		}
+		if w.eps[1].lanes.looking != 0 {
+			t.Error("the connection is looked at still")
+		}
+		w.drain()
 	}
 }
