@@ -8,16 +8,23 @@ import (
 	"github.com/xwarp/xwarp/internal/progress"
 )
 
+// parks is a progress.Parker that counts how often the processor is given away.
+type parks int
+
+func (p *parks) Park(mono.Time, mono.Duration) bool { *p++; return true }
+
 // Who waits for another host keeps its processor for a while, unless that was in vain often.
 func TestDriver_looksOn(t *testing.T) {
 	w := &still{now: 1}
-	ep := &Endpoint{eng: progress.New(w, nil), peers: make([]peer, 3)}
-	ep.driver = driver{ep: ep, maxSpins: spinsLeast}
+	parked := new(parks)
+	ep := &Endpoint{eng: progress.New(w, parked), peers: make([]peer, 3)}
+	ep.driver = driver{ep: ep, maxSpins: spinsLeast, waits: &waits{ep: ep}}
 	ep.peers[2].channel = &shm.Channel{}
 	looks := func(r *Request) (n int) {
-		for r.gen++; ; n++ {
+		r.gen++
+		for before := *parked; ; n++ {
 			w.now = w.now.Add(mono.Microsecond)
-			if ep.step(); !ep.looksOn(r) || n > 1000 {
+			if ep.progress(r); *parked != before || n > 1000 {
 				return n
 			}
 		}
@@ -28,7 +35,7 @@ func TestDriver_looksOn(t *testing.T) {
 	}
 	short := looks(far)
 	if short < 5 || short > 20 {
-		t.Errorf("%d us for a message without data", short)
+		t.Fatalf("%d us for a message without data", short)
 	}
 	far.data.buf = make([]byte, 2*farLength)
 	if n := looks(far); n <= short {
