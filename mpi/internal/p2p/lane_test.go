@@ -47,6 +47,22 @@ func TestLane_takes(t *testing.T) {
 	}
 }
 
+// TestLaneAloneOf has messages alone of two datagrams go over the connection, but for one and a little of another one.
+func TestLaneAloneOf(t *testing.T) {
+	for _, c := range []struct {
+		seg, length int
+		over        bool
+	}{
+		{1_400, 16<<10 - 1, false}, {1_400, 16 << 10, true},
+		{8_900, 12 << 10, false}, {8_900, 16 << 10, true}, {8_900, 32 << 10, true},
+		{31_900, 32 << 10, false}, {31_900, 64 << 10, true},
+	} {
+		if got := c.length > laneAloneOf(c.seg); got != c.over {
+			t.Errorf("%d bytes alone, in datagrams of %d: over the connection %v", c.length, c.seg, got)
+		}
+	}
+}
+
 // TestLane_peerIsLost loses a rank while messages of all states are under way to it and from
 // it: nothing waits for it, and all buffers come back.
 func TestLane_peerIsLost(t *testing.T) {
