@@ -295,7 +295,9 @@ func (g *trafficRank) receive() (bool, error) {
 	comm := g.rnd.IntN(trafficComms)
 	source, tag := g.pick(comm)
 	room := 2_000_000
-	if g.rnd.IntN(4) > 0 {
+	if g.wholes { // a shorter one would end that connections are looked at
+		room = []int{70_000, room}[g.rnd.IntN(2)]
+	} else if g.rnd.IntN(4) > 0 {
 		room = g.length(g.rnd)
 	} else if g.rnd.IntN(2) == 0 {
 		room = 70_000

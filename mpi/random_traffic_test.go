@@ -55,6 +55,7 @@ type randomTraffic struct {
 	burst    int  // how many sends are started in a row, at most
 	most     int  // operations under way, of a rank
 	watched  bool // all ranks run in one thread: they may look at one another
+	wholes   bool // receives have room for all: see bothPaths
 	plan     []*plannedSend
 	all      []*trafficRank
 }
@@ -173,7 +174,8 @@ func (d *trafficData) read(n int) ([]byte, error) {
 
 // bothPaths makes a run over Hybrid one of messages whose data is in datagrams and over
 // connections at the same time: frames are short, eager messages long, and some connections
-// break in the middle, at one end or at both.
+// break in the middle, at one end or at both. In half of the runs envelopes go over connections, too: long
+// messages, and such that are as long as where another way begins, follow one another among short ones.
 func (m *randomTraffic) bothPaths(rnd *rand.Rand, w *simWorld) {
 	w.mpi.EagerMax, w.mpi.EagerIdle = []int{0, 5000, 20_000}[rnd.IntN(3)], []int{0, 60_000}[rnd.IntN(2)]
 	w.mpi.PromoteMessages, w.mpi.NoCalibrate = 1+rnd.IntN(5), rnd.IntN(2) == 0
@@ -182,8 +184,15 @@ func (m *randomTraffic) bothPaths(rnd *rand.Rand, w *simWorld) {
 			Conn: rnd.IntN(3), Offset: rnd.Int64N(800_000), Kind: sim.StreamReset + sim.StreamFaultKind(rnd.IntN(5)), Heal: mono.Millisecond,
 		})
 	}
+	m.wholes = rnd.IntN(2) == 0
 	for _, t := range m.plan {
-		if n := t.length; n > 300 && n < 60_000 && rnd.IntN(3) > 0 {
+		switch n := t.length; {
+		case m.wholes && n > 300 && n < 60_000:
+			t.length = []int{3 << 10, 16 << 10, 64 << 10}[rnd.IntN(3)] + rnd.IntN(5) - 2
+			if rnd.IntN(2) == 0 {
+				t.length = 17_000 + rnd.IntN(48_000)
+			}
+		case n > 300 && n < 60_000 && rnd.IntN(3) > 0:
 			t.length = 1400 + rnd.IntN(66_000)
 		}
 	}

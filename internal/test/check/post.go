@@ -77,6 +77,9 @@ func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 	if o.Solicit {
 		wr.Flags |= verbs.Solicited
 	}
+	if more := o.Code == verbs.OpSend || o.Code == verbs.OpRDMAWrite; more && qp == h.qp && o.ID%4 == 0 { // whatever follows
+		wr.Flags |= verbs.More
+	}
 	w.note("host %d posts %v", h.id, o)
 	w.see.Posted(o) // before it is true: posting takes time, in which others go on
 	err := qp.PostSend(wr)

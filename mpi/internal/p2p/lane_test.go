@@ -64,35 +64,47 @@ func TestLaneAloneOf(t *testing.T) {
 }
 
 // TestLane_peerIsLost loses a rank while messages of all states are under way to it and from
-// it: nothing waits for it, and all buffers come back.
+// it, with their envelopes or without: nothing waits for it, all buffers come back, and nothing is looked at.
 func TestLane_peerIsLost(t *testing.T) {
-	w := newLanes(t, 3)
-	var all []*Request
-	for range 40 { // more than there are buffers
-		all = append(all, w.eps[0].Isend(word(0, 1), 1, make([]byte, 5000)))
-		w.eps[1].Isend(word(1, 0), 0, make([]byte, 20_000))
-	}
-	for range 3 {
-		w.turn(1, 0)
-	}
-	for range 50 {
-		all = append(all, w.eps[0].Irecv(word(1, 0), make([]byte, 20_000)))
-	}
-	if ln := w.eps[0].peers[1].lane; ln.had == ln.sent {
-		t.Error("nothing is under way")
-	}
-	w.eps[0].failures.failPeer(1, w.eps[0].failures.lostError(1, "the test says so"))
-	failed := 0
-	for _, r := range all {
-		w.until(r.Done, 0)
-		if _, err := r.Wait(); err != nil {
-			failed++
+	for _, whole := range []bool{false, true} {
+		w := newLanes(t, 3)
+		if whole {
+			wholes(w)
+			w.eps[0].peers[1].got[0].plain-- // as if a datagram were missing: what comes waits for it
 		}
+		var all []*Request
+		for range 40 { // more than there are buffers
+			all = append(all, w.eps[0].Isend(word(0, 1), 1, make([]byte, 5000)))
+			w.eps[1].Isend(word(1, 0), 0, make([]byte, 20_000))
+		}
+		for range 3 {
+			w.turn(1, 0)
+		}
+		for range 50 {
+			all = append(all, w.eps[0].Irecv(word(1, 0), make([]byte, 20_000)))
+		}
+		ln := w.eps[0].peers[1].lane
+		if whole {
+			w.until(func() bool { return ln.earlyIn != ln.earlyOut }, 1, 0)
+		}
+		if ln.had == ln.sent || ln.out[ln.had%laneBuffers].whole != whole {
+			t.Error("nothing is under way")
+		}
+		w.eps[0].failures.failPeer(1, w.eps[0].failures.lostError(1, "the test says so"))
+		failed := 0
+		for _, r := range all {
+			w.until(r.Done, 0)
+			if _, err := r.Wait(); err != nil {
+				failed++
+			}
+		}
+		w.turn(0)
+		if ep := w.eps[0]; len(ep.lanes.free) != laneBuffers || ep.lanes.looking != 0 || len(ep.lanes.late) != 0 || failed == 0 {
+			t.Errorf("%d of %d buffers are back, %d connections are looked at, %d lanes are late, and %d messages failed",
+				len(ep.lanes.free), laneBuffers, ep.lanes.looking, len(ep.lanes.late), failed)
+		}
+		w.talk(0, 2, 5000)
 	}
-	if ep := w.eps[0]; len(ep.lanes.free) != laneBuffers || failed == 0 {
-		t.Errorf("%d of %d buffers are back, and %d messages failed", len(ep.lanes.free), laneBuffers, failed)
-	}
-	w.talk(0, 2, 5000)
 }
 
 // TestLane_bothWays has more messages wait for buffers than there are, at both ends at once:
@@ -147,11 +159,14 @@ func TestAllocs_lane(t *testing.T) {
 }
 
 // TestLane_connectionBreaks has messages go both ways at once, and breaks the connection
-// in the middle: each arrives once, whole and in order.
+// in the middle: each arrives once, whole and in order, and all buffers come back. The envelopes of some go with their data.
 func TestLane_connectionBreaks(t *testing.T) {
-	again := uint32(0)
-	for seed := range uint64(20) {
+	again, whole := uint32(0), 0
+	for seed := range uint64(40) {
 		w := newLanes(t, 2)
+		if seed%2 == 1 {
+			wholes(w)
+		}
 		rng := rand.New(rand.NewPCG(seed, 3))
 		var all []*Request
 		var in, out [60][]byte
@@ -172,6 +187,11 @@ func TestLane_connectionBreaks(t *testing.T) {
 		for rank, ep := range w.eps {
 			if ln := ep.peers[1-rank].lane; ln != nil {
 				again += ln.sent - ln.had
+				for n := ln.had; n != ln.sent; n++ {
+					if ln.out[n%laneBuffers].whole {
+						whole++
+					}
+				}
 			}
 		}
 		w.until(func() bool {
@@ -196,9 +216,10 @@ func TestLane_connectionBreaks(t *testing.T) {
 			_, err := r.Wait()
 			must(t, err)
 		}
+		w.until(func() bool { return len(w.eps[0].lanes.free) == laneBuffers && len(w.eps[1].lanes.free) == laneBuffers })
 		w.drain()
 	}
-	if again < 20 {
-		t.Errorf("only %d messages were under way when connections broke", again)
+	if again < 40 || whole < 20 {
+		t.Errorf("only %d messages were under way when connections broke, %d of them with their envelopes", again, whole)
 	}
 }

@@ -7,8 +7,10 @@ import (
 )
 
 // newWholes makes two ranks that look at their connection when they wait for a long message, and know that.
-func newWholes(t testing.TB) *crew {
-	w := newLanes(t, 2)
+func newWholes(t testing.TB) *crew { return wholes(newLanes(t, 2)) }
+
+// wholes has the first two ranks look at their connection.
+func wholes(w *crew) *crew {
 	for range laneRow + 1 {
 		w.talk(0, 1, 20_000)
 		w.talk(1, 0, 20_000)
