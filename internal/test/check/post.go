@@ -77,7 +77,7 @@ func (h *host) post(qp *verbs.QP, o *Op, wr *verbs.SendWR, b buffer) bool {
 	if o.Solicit {
 		wr.Flags |= verbs.Solicited
 	}
-	if more := o.Code == verbs.OpSend || o.Code == verbs.OpRDMAWrite; more && qp == h.qp && o.ID%4 == 0 { // whatever follows
+	if (o.Code == verbs.OpSend || o.Code == verbs.OpRDMAWrite) && qp == h.qp && o.ID%4 == 0 { // whatever follows
 		wr.Flags |= verbs.More
 	}
 	w.note("host %d posts %v", h.id, o)
