@@ -19,7 +19,7 @@ var bcastTable = table{
 		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: multiLeader},
 	},
-	near:      []rule{{upTo: 256 << 10, use: slots}, {ranks: 3, most: 4, use: binomial}},
+	near:      []rule{{upTo: pairMost, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
 	nearHosts: []rule{{upTo: 1 << 20, use: hosts}},
 	has:       []algorithm{binomial, chain, scatter, slots},
 	onHosts:   []algorithm{hosts, multiLeader},

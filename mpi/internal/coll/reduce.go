@@ -16,7 +16,7 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	near:    []rule{{upTo: 64 << 10, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
+	near:    []rule{{upTo: pairMost, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
 	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }

@@ -26,9 +26,9 @@ func (t Team) within(n int) Team {
 	return t
 }
 
-// pairMost is how many bytes two members swap in pieces: 64 KiB took 5.9 us by slots and 7.0 by messages,
-// 128 KiB 11.4 and 8.8.
-const pairMost = 64 << 10
+// pairMost is how many bytes two members give each other through slots: 64 KiB, in pieces, took 11 to 13 us by slots
+// and 7.0 by messages, where the receiver copies from the sender's memory, 32 KiB 5.7 and 4.7, 16 KiB 3.4 and 4.4.
+const pairMost = 16 << 10
 
 // piece returns how many bytes of n go through a slot at a time: all of them, unless there are two
 // members that have the same to give.
