@@ -110,7 +110,7 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 func (s *Schedule) Sends() (bytes int) {
 	for i := range s.steps {
 		switch st := &s.steps[i]; st.what {
-		case send, swap, slotGive, slotPut:
+		case send, swap, slotGive, slotPut, slotLast:
 			bytes += len(st.a)
 		case sendOver:
 			bytes += s.cursors[st.other].Rest()
