@@ -64,7 +64,7 @@ type ends struct {
 	order bool // members are then to end in their order
 	first int
 	met   bool  // a barrier was, and no collective of one member's data since
-	owes  bool  // this member has not given anything in the barrier
+	owes  bool  // this member has not said yet, in a barrier or of parts, that it has given
 	turn  []int // for members
 }
 
