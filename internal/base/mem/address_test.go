@@ -80,3 +80,18 @@ func TestAllocs_Find(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+func TestJoined(t *testing.T) {
+	b := []byte("abcdefgh")
+	for _, c := range []struct {
+		a, b []byte
+		want string
+		ok   bool
+	}{
+		{b[:3:3], b[3:5:5], "abcde", true}, {b[:3], b[4:5], "abc", false}, {b[3:5], b[:3], "de", false}, {nil, b[:3], "", false}, {b[:3], b[3:3], "abc", false},
+	} {
+		if both, ok := Joined(c.a, c.b); string(both) != c.want || ok != c.ok {
+			t.Errorf("%q and %q: %q, %v", c.a, c.b, both, ok)
+		}
+	}
+}

@@ -39,3 +39,11 @@ func AlignOf[T Scalar]() int {
 	var zero T
 	return int(unsafe.Alignof(zero))
 }
+
+// Joined returns a and b as one, and whether b begins where a ends. Both are of one allocation, or of none of Go's.
+func Joined(a, b []byte) (both []byte, ok bool) {
+	if len(a) == 0 || len(b) == 0 || AddressOf(a)+uint64(len(a)) != AddressOf(b) {
+		return a, false
+	}
+	return unsafe.Slice(unsafe.SliceData(a), len(a)+len(b)), true
+}

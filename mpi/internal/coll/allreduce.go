@@ -17,7 +17,7 @@ var allreduceTable = table{
 		{upTo: 256 << 10, use: doubling},
 		{use: linear},
 	},
-	near: []rule{{upTo: 16 << 10, use: slots}, {upTo: 256 << 10, most: 2, use: slots}}, // up to where messages reduce in the same order
+	near: []rule{{upTo: 16 << 10, use: slots}, {upTo: 64 << 10, most: 2, use: slots}, {most: 2, use: linear}}, // up to where messages reduce in the same order
 	hosts: []rule{
 		{upTo: 256 << 10, use: hosts},
 		{use: multiLeader},

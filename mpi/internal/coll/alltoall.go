@@ -35,7 +35,7 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	if t.Size == 2 {
 		given /= 2 // only what is for the other one
 	}
-	t = t.within(t.piece(given))
+	t = t.swaps(given)
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:
 		AlltoallSlots(s, t, out, in)

@@ -5,7 +5,7 @@ package coll
 // 1 MiB. The chain is for lengths that hide its start. Two on each of two hosts took
 // 12.9 us by hosts and 12.8 by multiLeader for 4 KiB, 28 and 24 us for 16 KiB, 0.59 and
 // 0.36 ms for 1 MiB; with slots on 2 cores 18 and 30 us for 16 KiB, 0.43 and 0.65 ms for 1 MiB. 4 ranks of one host
-// with 2 cores took 14 us by slots and 40 down the tree for 256 KiB, 0.42 ms down the tree and 1.37 by scatter for 4 MiB.
+// with 2 cores took 14 us by slots and 40 down the tree for 256 KiB, 0.42 ms down the tree and 1.37 by scatter for 4 MiB; two see pairMost.
 var bcastTable = table{
 	name: "bcast",
 	flat: []rule{
@@ -19,7 +19,7 @@ var bcastTable = table{
 		{upTo: 64 << 10, ranks: 17, use: hosts},
 		{use: multiLeader},
 	},
-	near:      []rule{{upTo: 256 << 10, use: slots}, {ranks: 3, most: 4, use: binomial}},
+	near:      []rule{{upTo: pairMost, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
 	nearHosts: []rule{{upTo: 1 << 20, use: hosts}},
 	has:       []algorithm{binomial, chain, scatter, slots},
 	onHosts:   []algorithm{hosts, multiLeader},

@@ -3,7 +3,7 @@ package coll
 // reduceTable is from runs of 4 ranks over UDP on loopback: up the tree they took
 // 95 us, by Rabenseifner's 110 for 64 KiB, 227 and 260 us for 256 KiB, 1.16 and
 // 0.83 ms for 1 MiB. 4 ranks of one host with 2 cores took 10 us by slots and 48 up the tree for 64 KiB, 27 and 94 for
-// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; 2 ranks 3.9 and 6 to 8 us for 64 KiB, 19 and 11 for 256 KiB.
+// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; two see pairMost.
 var reduceTable = table{
 	name: "reduce",
 	flat: []rule{
@@ -16,7 +16,7 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	near:    []rule{{upTo: 64 << 10, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
+	near:    []rule{{upTo: pairMost, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
 	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }

@@ -92,7 +92,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
-		case slotGive, slotLast, slotNote, slotAwait, slotReduce, slotPick, slotCopy:
+		case slotGive, slotLast, slotPut, slotNote, slotAwait, slotReduce, slotPick, slotCopy:
 			if !s.slots.do(s, st, wait) {
 				return false
 			}

@@ -8,6 +8,8 @@ func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	case len(mine) == 0:
 	case len(mine) <= scatterHostsMost && t.Hosts != nil && t.Hosts.inOrder && t.nearAll(t.Hosts.most*len(mine)):
 		ScatterHosts(s, t, all, mine, root)
+	case use == slots && t.Size == 2:
+		scatterPair(s, t, s.Even(all, t.Size), mine, len(mine), root)
 	case use == slots:
 		ScatterSlots(s, t, all, mine, root)
 	case use == binomial:

@@ -29,7 +29,8 @@ const (
 	copyTyped             // copy cursor peer to cursor other
 
 	slotGive   // begin a collective through slots of up to peer bytes: when this member's is free, make a it
-	slotLast   // give nothing: of the member on which the barrier ends first
+	slotLast   // say that it is there: of the member on which the barrier ends first, or behind slotPut
+	slotPut    // copy a to other of this member's, between slotGive and slotLast
 	slotNote   // it is a collective of data of member peer
 	slotAwait  // wait for the slot of member peer of the host, or for all
 	slotReduce // b = the reduction of all slots; a is what this member's has, or nothing
@@ -109,7 +110,7 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 func (s *Schedule) Sends() (bytes int) {
 	for i := range s.steps {
 		switch st := &s.steps[i]; st.what {
-		case send, swap, slotGive:
+		case send, swap, slotGive, slotPut, slotLast:
 			bytes += len(st.a)
 		case sendOver:
 			bytes += s.cursors[st.other].Rest()

@@ -64,7 +64,7 @@ type ends struct {
 	order bool // members are then to end in their order
 	first int
 	met   bool  // a barrier was, and no collective of one member's data since
-	owes  bool  // this member has not given anything in the barrier
+	owes  bool  // this member has not said yet, in a barrier or of parts, that it has given
 	turn  []int // for members
 }
 
@@ -256,7 +256,7 @@ func (sl *Slots) give(v []byte) (waiters uint64) {
 // await makes Ready be about the vector of a member, about those of all if it is everyMember, or
 // about those of the members below this one.
 func (sl *Slots) await(member int32) {
-	sl.want, sl.all, sl.free, sl.least = sl.at, member == everyMember, false, sl.at
+	sl.want, sl.all, sl.free, sl.least = sl.at, member == everyMember || member == membersMet, false, sl.at
 	sl.meeting = member == membersMet
 	switch member {
 	case everyMember:
@@ -284,6 +284,7 @@ const (
 	inBarrier = -1
 	inOrder   = -2
 	inRow     = -3 // slotGive, of a vector in more pieces than short ones have room for: the whole ring is used
+	inParts   = -4 // slotGive, of what slotPut puts there until slotLast
 )
 
 // meet begins a barrier, and reports whether it ends on this member first.
@@ -461,11 +462,14 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		if !sl.reached(s, wait) {
 			return false
 		}
-		if sl.owes = st.other == inBarrier && sl.meet(); s.err == nil && !sl.owes {
+		if sl.owes = st.other == inBarrier && sl.meet() || st.other == inParts && sl.err == nil; s.err == nil && !sl.owes {
 			sl.tell(st.a)
 		}
+	case slotPut:
+		mem.CopyAcross(sl.parted(sl.me, int(st.other), len(st.a)), st.a)
 	case slotLast:
 		if sl.owes {
+			copy(sl.parted(sl.me, int(st.other), len(st.a)), st.a)
 			sl.tell(nil)
 		}
 	case slotNote:

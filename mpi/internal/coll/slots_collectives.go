@@ -26,32 +26,25 @@ func (t Team) within(n int) Team {
 	return t
 }
 
-// pairMost is how many bytes two members swap in pieces: 64 KiB took 5.9 us by slots and 7.0 by messages,
-// 128 KiB 11.4 and 8.8.
-const pairMost = 64 << 10
+// pairMost is how many bytes two members give each other through slots: 64 KiB took 11 to 13 us by slots and 7.0 by
+// messages, where the receiver copies from the sender's memory, 32 KiB 5.7 and 4.7, 16 KiB 3.4 and 4.4.
+const pairMost = 16 << 10
 
-// piece returns how many bytes of n go through a slot at a time: all of them, unless there are two
-// members that have the same to give.
-func (t Team) piece(n int) int {
-	if t.Slots != nil && t.Size == 2 && n <= pairMost {
-		return min(n, t.Slots.most())
+// swaps is within for members that have n bytes for each other.
+func (t Team) swaps(n int) Team {
+	if t.Size == 2 && n > pairMost {
+		t.Slots = nil
 	}
-	return n
+	return t.within(n)
 }
 
 // swapSlots gives out to the other one of two members, and takes in, which is as long, from it.
 // Meanwhile it copies mine, which is this member's own, to own.
 func swapSlots(s *Schedule, t Team, out, in, mine, own []byte) {
-	for more := true; more; more = len(out) > 0 { // once for nothing at all, too
-		var part []byte
-		part, out = t.slotOf(out, 1)
-		give(s, t, part, len(part))
-		s.Copy(own, mine)
-		mine = nil
-		slotStep(s, slotAwait, everyMember, nil, nil)
-		take(s, 1-t.Me, 0, in[:len(part)])
-		in = in[len(part):]
-	}
+	give(s, t, out, len(out))
+	s.Copy(own, mine)
+	slotStep(s, slotAwait, everyMember, nil, nil)
+	take(s, 1-t.Me, 0, in)
 }
 
 // slotOf returns the first part of a vector that goes through a slot, of whole elements, and

@@ -1,10 +1,80 @@
 package coll
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
+)
 
 // Blocks of any length go through slots, too, whose extents all members have to know: the longest kind
-// there is. What does not fit is a message, which the slot says, as it says how long blocks are.
-const partWord = 8
+// there is. What does not fit is a message, which the slot says, as it says how long blocks are: a table
+// of partWord bytes for each. Table and blocks are in the line if there is room for them, so that one miss of
+// the cache brings all, or else the table alone.
+const (
+	partWord  = 2
+	inMessage = 1<<(8*partWord) - 1 // in place of a length: slotMost is less
+)
+
+// partsAt returns where the table of k blocks is, and where the blocks begin that have n bytes together: in
+// the line, or in the ring from lineMost on.
+func partsAt(k, n int) (table, blocks int) {
+	switch {
+	case partWord*k+n <= lineMost:
+		return 0, partWord * k
+	case partWord*k <= lineMost:
+		return 0, lineMost
+	}
+	return lineMost, lineMost + partWord*k
+}
+
+// parted is slot of n bytes of a vector that partsAt has laid out.
+func (sl *Slots) parted(member, off, n int) []byte {
+	at := sl.line(member) + vectorAt + off
+	if off >= lineMost {
+		at = member*sl.stride() + ringAt + int(sl.start)&(sl.ring-1) + off - lineMost
+	}
+	return sl.memory[at : at+n : at+n]
+}
+
+// giveParts begins a collective in which this member gives blocks, all but that of member own, or says that they
+// are messages, which it reports.
+func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
+	most, all := t.Slots.most(), 0
+	for i, b := range blocks {
+		if i != own {
+			all += len(b)
+		}
+	}
+	lengths, at := partsAt(len(blocks), all)
+	table := s.Temp(partWord * len(blocks))
+	clear(table)
+	messages = at+all > lineMost+most
+	give(s, t, nil, most)
+	s.steps[len(s.steps)-1].other = inParts
+	for i, b := range blocks {
+		switch {
+		case messages:
+			binary.LittleEndian.PutUint16(table[partWord*i:], inMessage)
+		case i != own && len(b) > 0:
+			binary.LittleEndian.PutUint16(table[partWord*i:], uint16(len(b)))
+			put(s, at, b)
+			at += len(b)
+		}
+	}
+	s.steps = append(s.steps, step{what: slotLast, other: int32(lengths), a: table})
+	return messages
+}
+
+// put copies b, of one buffer with what was put before, to what this member gives, at off.
+func put(s *Schedule, off int, b []byte) {
+	if last := &s.steps[len(s.steps)-1]; last.what == slotPut {
+		if both, ok := mem.Joined(last.a, b); ok {
+			last.a = both
+			return
+		}
+	}
+	s.steps = append(s.steps, step{what: slotPut, other: int32(off), a: b})
+}
 
 // gatherParts is GatherLinear through slots.
 //
@@ -13,15 +83,9 @@ const partWord = 8
 func gatherParts(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	most := t.Slots.most()
 	if t.Me != root {
-		fits := partWord+len(mine) <= most
-		given := s.Temp(partWord)
-		if fits {
-			given = s.Temp(partWord + len(mine))
-			s.Copy(given[partWord:], mine)
-		}
-		binary.LittleEndian.PutUint64(given, uint64(len(mine)))
-		give(s, t, given, most)
-		if !fits {
+		given := s.Blocks(1)
+		given[0] = mine
+		if giveParts(s, t, given, -1) {
 			s.send(t, root, mine)
 			s.fence()
 		}
@@ -29,58 +93,37 @@ func gatherParts(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	}
 	give(s, t, nil, most)
 	for i, b := range blocks {
-		if i != root && partWord+len(b) > most {
+		if i != root && len(b) > most {
 			s.recv(t, i, b)
 		}
 	}
 	s.Copy(blocks[root], mine)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i, b := range blocks {
-		if i != root && partWord+len(b) <= most {
+		if i != root && len(b) <= most {
 			pick(s, i, onlyPart, b)
 		}
 	}
 	s.fence()
 }
 
-// scatterParts is ScatterLinear through slots: the root gives a table of where blocks begin, and the blocks.
+// scatterParts is ScatterLinear through slots.
 //
 // Why: as ScatterSlots.
-// Cost: 3 n b, with n bytes in all.
+// Cost: 2 n b, with n bytes in all.
 func scatterParts(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
-	most := t.Slots.most()
 	if t.Me != root {
-		give(s, t, nil, most)
+		give(s, t, nil, t.Slots.most())
 		slotStep(s, slotAwait, root, nil, nil)
 		pick(s, root, t.Me, mine)
 		s.recv(t, root, mine)
 		s.fence()
 		return
 	}
-	at := partWord * (t.Size + 1)
-	end := at
-	for i, b := range blocks {
-		if i != root {
-			end += len(b)
-		}
-	}
-	if end > most {
-		given := s.Temp(partWord)
-		clear(given)
-		give(s, t, given, most)
+	if giveParts(s, t, blocks, root) {
 		ScatterLinear(s, t, blocks, mine, root)
 		return
 	}
-	given := s.Temp(end)
-	for i, b := range blocks {
-		binary.LittleEndian.PutUint64(given[partWord*i:], uint64(at))
-		if i != root {
-			s.Copy(given[at:], b)
-			at += len(b)
-		}
-	}
-	binary.LittleEndian.PutUint64(given[partWord*t.Size:], uint64(at))
-	give(s, t, given, most)
 	s.Copy(mine, blocks[root])
 }
 
@@ -99,22 +142,30 @@ func pick(s *Schedule, member, i int, b []byte) {
 
 // pick does what that has written down, and reports whether it has copied one of several parts.
 func (sl *Slots) pick(st *step) bool {
-	all := sl.slot(int(st.peer), 0, sl.most())
-	word := func(i int) uint64 { return binary.LittleEndian.Uint64(all[partWord*i:]) }
-	at, n := uint64(partWord), uint64(len(st.b))
-	end := at + word(0)
-	if st.other != onlyPart {
-		if word(0) == 0 {
-			return false
-		}
-		at, end = word(int(st.other)), word(int(st.other)+1)
+	member, i, k := int(st.peer), int(st.other), len(sl.sequence)
+	if i == onlyPart {
+		i, k = 0, 1
 	}
-	if end-at != n || at > uint64(len(all)) || n > uint64(len(all))-at {
+	at, _ := partsAt(k, 0)
+	lengths := sl.parted(member, at, partWord*k)
+	before, all, n := 0, 0, 0
+	for j := range k {
+		if j == i {
+			before = all
+		}
+		n = int(binary.LittleEndian.Uint16(lengths[partWord*j:]))
+		all += n
+	}
+	n = int(binary.LittleEndian.Uint16(lengths[partWord*i:]))
+	if n == inMessage && st.other != onlyPart {
+		return false
+	}
+	if _, at = partsAt(k, all); n != len(st.b) || at+all > lineMost+sl.most() {
 		if sl.err == nil {
-			sl.err = sl.waiter.Disagrees(int(st.peer))
+			sl.err = sl.waiter.Disagrees(member)
 		}
 	} else {
-		copy(st.b, all[at:])
+		mem.CopyAcross(st.b, sl.parted(member, at+before, n))
 	}
 	return st.other != onlyPart
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -215,6 +216,35 @@ func TestSlots_whereTheyFit(t *testing.T) {
 			}
 		}
 	}
+	if use := (Team{Size: 2, Slots: NewSlots(memory, 0, 2, nobody{})}).choose(ofAllreduce, 256<<10); use != linear {
+		t.Errorf("Allreduce of 256 KiB of two members: %v", use)
+	}
+	for _, c := range []struct {
+		members, bytes int
+		want           bool
+	}{{2, pairMost, true}, {2, pairMost + 8, false}, {3, pairMost + 8, true}} {
+		team, swapped := Team{Size: c.members, Slots: NewSlots(memory, 0, c.members, nobody{})}, c.bytes
+		if c.members == 2 { // each gives half of it
+			swapped *= 2
+		}
+		for name, plan := range map[string]func(s *Schedule){
+			"Bcast":     func(s *Schedule) { Bcast(s, team, words(c.bytes), 0) },
+			"Reduce":    func(s *Schedule) { Reduce(s, team, words(c.bytes), words(c.bytes), 0) },
+			"Scan":      func(s *Schedule) { Scan(s, team, words(c.bytes), words(c.bytes), false) },
+			"Allgather": func(s *Schedule) { Allgather(s, team, words(c.bytes), words(c.members*c.bytes)) },
+			"Allgatherv": func(s *Schedule) {
+				Allgatherv(s, team, words(c.bytes), s.Even(words(c.members*c.bytes), c.members))
+			},
+			"Alltoall": func(s *Schedule) { Alltoall(s, team, words(swapped), words(swapped)) },
+		} {
+			var s Schedule
+			s.Reduction(xor{}, 8, true)
+			plan(&s)
+			if got := slices.ContainsFunc(s.steps, func(st step) bool { return st.what == slotGive }); got != c.want {
+				t.Errorf("%s of %d bytes of %d members goes through slots: %v, want %v", name, c.bytes, c.members, got, c.want)
+			}
+		}
+	}
 }
 
 // An element that is longer than a slot goes by messages, on hosts as well.
@@ -357,6 +387,11 @@ func TestSlots_barrierEndsOnRootFirst(t *testing.T) {
 		run(c.order, c.before)
 		if ended := run(c.order, BarrierSlots); len(ended) != n || ended[0] != c.want {
 			t.Errorf("begun in order %v, ended in order %v, want %d first", c.order, ended, c.want)
+		}
+		for me := range teams { // so that it need not look when it begins the next one
+			if sl := teams[me].Slots; sl.seen != sl.at {
+				t.Errorf("member %d behind barrier %d: all are known to have begun %d", me, sl.at, sl.seen)
+			}
 		}
 	}
 }
