@@ -47,7 +47,7 @@ func (c *Comm) beginCached(op string, kind planKind) *call {
 	}
 	k := c.coll.blocking[kind]
 	if k == nil {
-		k = &call{waits: true}
+		k = &call{waits: true, s: coll.Schedule{Memory: c.p.calls.memory}}
 		c.coll.blocking[kind] = k
 	}
 	k.c, k.op, k.err = c, op, nil

@@ -1,6 +1,12 @@
 package mpi
 
-import "github.com/xwarp/xwarp/mpi/internal/p2p"
+import (
+	"os"
+
+	"github.com/xwarp/xwarp/mpi/internal/coll"
+	"github.com/xwarp/xwarp/mpi/internal/p2p"
+	"github.com/xwarp/xwarp/verbs"
+)
 
 // task is an operation under way that is no schedule of a collective, and that
 // goes on in the same steps. All is called inside.
@@ -33,6 +39,27 @@ type calls struct {
 	active  []*call // in the order in which they were started
 	idle    *call   // pool
 	untaken int     // started, and the user has not taken the result
+
+	memory *coll.Memory // of the arena, for blocking ones, too; or nil
+}
+
+// scratchMost is how much of an arena collectives have for themselves, and not more than a part of scratchShare of what
+// there is.
+const (
+	scratchMost  = 8 << 20
+	scratchShare = 8
+)
+
+// reserve takes memory for collectives from the arena, the pages of which are there already: to touch those of new memory makes
+// the first call of a program many times as long. Without it collectives have new memory.
+func (a *calls) reserve(arena *verbs.Arena) {
+	if arena == nil {
+		return
+	}
+	n := min(scratchMost, arena.Room()/scratchShare)
+	if at, err := arena.Alloc(n, os.Getpagesize()); err == nil {
+		a.memory = coll.NewMemory(arena.At(at, n&^7))
+	}
 }
 
 // Advance lets all of them go on, and forgets those that have come to their end.
@@ -68,7 +95,7 @@ func (c *Comm) fresh(op string) *call {
 	a.ep.Enter()
 	k := a.idle
 	if k == nil {
-		k = &call{}
+		k = &call{s: coll.Schedule{Memory: a.memory}}
 	} else {
 		a.idle, k.next = k.next, nil
 	}

@@ -220,3 +220,32 @@ func TestCollectives_memoryOfTheCallBefore(t *testing.T) {
 		return nil
 	})
 }
+
+// Long collectives have the memory of the arena that is kept for them, whose pages are there, and give it back.
+func TestCollectives_memoryOfTheArena(t *testing.T) {
+	onRanks(t, []int{2}, func(p *mpi.Proc) error {
+		v := make([]int64, 48<<10)
+		lent := 0
+		sum := func(in, inout []int64) {
+			if mpi.ScratchLent(p) {
+				lent++
+			}
+			mpi.Sum(in, inout)
+		}
+		for _, blocking := range []bool{true, false} {
+			var err error
+			if lent = 0; blocking {
+				err = mpi.Allreduce(p.World(), mpi.InPlace[int64](), v, sum)
+			} else {
+				var r mpi.Request
+				if r, err = mpi.Iallreduce(p.World(), mpi.InPlace[int64](), v, sum); err == nil {
+					_, err = r.Wait()
+				}
+			}
+			if err != nil || lent == 0 || mpi.ScratchLent(p) {
+				return fmt.Errorf("blocking %v: %d calls of the operation had the memory, which is lent behind it: %v, %v", blocking, lent, mpi.ScratchLent(p), err)
+			}
+		}
+		return nil
+	})
+}

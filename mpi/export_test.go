@@ -88,3 +88,8 @@ func ServeAsCostlyGhost(p *Proc, spend func(client, operations, bytes int)) erro
 	p.ep.Leave()
 	return errors.Join(err, p.close())
 }
+
+// ScratchLent reports whether a collective has the memory that a rank keeps for them.
+func ScratchLent(p *Proc) bool {
+	return p.calls.memory != nil && reflect.ValueOf(p.calls.memory).Elem().FieldByName("taken").FieldByName("v").Uint() != 0
+}

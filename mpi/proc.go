@@ -339,6 +339,9 @@ func (p *Proc) open(cfg Config) (err error) {
 	}
 	p.ep, err = p2p.New(p.ctx, c)
 	p.calls.ep = p.ep
+	if err == nil {
+		p.calls.reserve(p.ctx.Arena())
+	}
 	if cfg.witness != nil && err == nil {
 		cfg.witness.ep.Store(p.ep)
 	}

@@ -213,6 +213,7 @@ func (c *Context) Close() error {
 		}
 	}
 	c.closeStreams()
+	c.streams.freeIn(c.Arena())
 	c.closed = true
 	c.cfg.Engine.Remove(c)
 	err := errors.Join(cmErr, c.closeDescriptors())

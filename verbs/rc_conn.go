@@ -109,9 +109,7 @@ func (r *rc) init(q *QP, sends int) {
 func (r *rc) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, rest []byte) {
 	q, c := r.q, r.q.ctx
 	c.streams.out.init()
-	if c.streams.in == nil {
-		c.streams.in = make([]byte, inLen)
-	}
+	c.streams.allocIn(c.Arena())
 	r.id, r.stream, r.phase, r.why, r.kind = id, s, rcOpen, nil, a.RTR
 	r.tx = mpa.Tx{CRC: a.CRC, Markers: a.SendMarkers}
 	r.in.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}

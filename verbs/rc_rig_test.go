@@ -41,8 +41,15 @@ func newRCEnd(t testing.TB, wrap ...func(fabric.Streams) fabric.Streams) *rcEnd 
 	e := &rcEnd{}
 	e.ctx, err = New(Config{Streams: s, Engine: progress.New(mono.Real{}, poller)})
 	must(t, err)
+	room := arena.Room()
 	t.Cleanup(func() {
+		if e.ctx.streams.in != nil && arena.Room() != room-inLen {
+			t.Error("streams are not received into memory of the arena, the pages of which are there")
+		}
 		must(t, e.ctx.Close())
+		if arena.Room() != room {
+			t.Errorf("%d bytes of the arena are left taken by a context that is closed", room-arena.Room())
+		}
 		must(t, poller.Close())
 		must(t, arena.Close())
 	})

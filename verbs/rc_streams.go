@@ -88,6 +88,31 @@ func (s *streams) looked(c *Context, now mono.Time, work int) {
 // message behind them.
 const inLen = 272 << 10
 
+// allocIn makes room to receive into: of the arena, if it has that much, for its pages are there already.
+func (s *streams) allocIn(a *Arena) {
+	if s.in != nil {
+		return
+	}
+	if a != nil {
+		if at, err := a.Alloc(inLen, 0); err == nil {
+			s.in = a.At(at, inLen)
+			return
+		}
+	}
+	s.in = make([]byte, inLen)
+}
+
+// freeIn gives it back.
+func (s *streams) freeIn(a *Arena) {
+	if a == nil {
+		return
+	}
+	if at, inside := a.Find(s.in); inside {
+		a.Free(at)
+	}
+	s.in = nil
+}
+
 // use makes u the user of a stream; nil: none.
 func (s *streams) use(id fabric.StreamID, u streamUser) {
 	for len(s.users) <= int(id) {

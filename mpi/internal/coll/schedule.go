@@ -61,6 +61,9 @@ type Schedule struct {
 	// under way in the communicator at the same time.
 	Tag int32
 
+	// Memory is where Temp may have long memory from; or nil.
+	Memory *Memory
+
 	steps     []step
 	at        int       // step that is next
 	begun     bool      // it is a swap that was begun
@@ -186,7 +189,7 @@ func (s *Schedule) cut(v []byte, p, from, to int) []byte {
 
 // Temp returns n bytes of memory, from a cache line on, that are the schedule's.
 func (s *Schedule) Temp(n int) []byte {
-	return mem.BytesOf(s.scratch.take((n + scratchAlign - 1) / scratchAlign * scratchAlign / 8))[:n:n]
+	return mem.BytesOf(s.scratch.take(s.Memory, (n+scratchAlign-1)/scratchAlign*scratchAlign/8))[:n:n]
 }
 
 // scratchAlign is a cache line.

@@ -2,6 +2,7 @@ package coll
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 )
@@ -17,8 +18,24 @@ type scratch struct {
 
 type piece struct {
 	memory *mem.Words
-	words  []uint64 // of memory
+	lent   *Memory  // that has lent it in place of memory; or nil
+	words  []uint64 // of either
 	taken  int
+}
+
+// Memory is what a process has for its schedules beforehand: it is touched already, which new memory is not. It is
+// lent, whole, to one that needs much, until that is reset: calls come one after the other as a rule.
+type Memory struct {
+	words []uint64
+	taken atomic.Bool
+}
+
+// NewMemory makes b such memory.
+func NewMemory(b []byte) *Memory { return &Memory{words: mem.ScalarsOf[uint64](b)} }
+
+// lend reports whether the memory is there, and has n words. It is the caller's then.
+func (m *Memory) lend(n int) bool {
+	return m != nil && n >= lentLeast && n <= len(m.words) && m.taken.CompareAndSwap(false, true)
 }
 
 // Of more than scratchKept words (8 MiB) scratch memory is given up when scratchIdle schedules in a row have
@@ -27,18 +44,25 @@ const (
 	scratchKept = 1 << 20
 	scratchIdle = 64
 	pieceLeast  = 64
+
+	// lentLeast is how many words are borrowed at least: a schedule that is kept for the next call needs less.
+	lentLeast = 128 << 10 / 8
 )
 
-// take returns n words.
-func (m *scratch) take(n int) []uint64 {
+// take returns n words, which common may lend.
+func (m *scratch) take(common *Memory, n int) []uint64 {
 	for i := range m.pieces {
 		if p := &m.pieces[i]; len(p.words)-p.taken >= n {
 			return p.take(n)
 		}
 	}
-	m.grown = true
-	memory := mem.NewWords(max(n, pieceLeast))
-	m.pieces = append(m.pieces, piece{memory: memory, words: memory.Slice()})
+	if common.lend(n) {
+		m.pieces = append(m.pieces, piece{lent: common, words: common.words})
+	} else {
+		m.grown = true
+		memory := mem.NewWords(max(n, pieceLeast))
+		m.pieces = append(m.pieces, piece{memory: memory, words: memory.Slice()})
+	}
 	return m.pieces[len(m.pieces)-1].take(n)
 }
 
@@ -50,6 +74,7 @@ func (p *piece) take(n int) []uint64 {
 // reset makes all of it free for the next schedule. Where one has made new pieces those that it has not used
 // are too short for such schedules.
 func (m *scratch) reset() {
+	m.pieces = slices.DeleteFunc(m.pieces, piece.back)
 	have, need := 0, 0
 	for i := range m.pieces {
 		have += len(m.pieces[i].words)
@@ -72,10 +97,21 @@ func (m *scratch) reset() {
 	m.grown = false
 }
 
-// leave gives all of it up to messages that are still under way, and may come at any time.
+// back gives p back to the memory that has lent it, and reports whether one has.
+func (p piece) back() bool {
+	if p.lent != nil {
+		p.lent.taken.Store(false)
+	}
+	return p.lent != nil
+}
+
+// leave gives all of it up to messages that are still under way, and may come at any time. What was lent is not given
+// back any more.
 func (m *scratch) leave() {
 	for _, p := range m.pieces {
-		p.memory.Keep()
+		if p.lent == nil {
+			p.memory.Keep()
+		}
 	}
 	m.pieces = nil
 }

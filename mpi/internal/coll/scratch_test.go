@@ -3,6 +3,8 @@ package coll
 import (
 	"errors"
 	"testing"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // What a schedule has touched is there for the next one: the second call of a program would touch as many pages for
@@ -58,6 +60,38 @@ func TestScratch_growing(t *testing.T) {
 		if s.Reset(); kept(&s.scratch)*8 > n+scratchAlign {
 			t.Fatalf("%d words are kept of %d bytes", kept(&s.scratch), n)
 		}
+	}
+}
+
+// Memory is lent to one schedule at a time, if that needs much and has none, and not any more once a message may be written to it.
+func TestScratch_lent(t *testing.T) {
+	const long, short = lentLeast * 8, lentLeast * 4
+	b := mem.BytesOf(make([]uint64, 3*lentLeast))
+	m := NewMemory(b)
+	s, other := Schedule{Memory: m}, Schedule{Memory: m}
+	lent := func(s *Schedule, n int) bool {
+		at := mem.AddressOf(s.Temp(n)) - mem.AddressOf(b)
+		return at < uint64(len(b))
+	}
+	if lent(&s, short) || lent(&s, len(b)+1) {
+		t.Error("memory was lent for what is short, or longer than it")
+	}
+	s.Reset()
+	for range 2 {
+		if s = (Schedule{Memory: m}); !lent(&s, long) || !lent(&s, short) || !lent(&s, long) {
+			t.Error("a schedule has not what was there for it")
+		}
+		if lent(&other, long) {
+			t.Error("two schedules have the same memory")
+		}
+		other = Schedule{Memory: m}
+		s.Reset()
+	}
+	lent(&s, long)
+	s.scratch.leave()
+	s.Reset()
+	if lent(&other, long) {
+		t.Error("a schedule has memory that a message may be written to")
 	}
 }
 
