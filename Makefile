@@ -162,7 +162,7 @@ lint: ## check the style: gofmt, go vet, golangci-lint
 		echo "fetching and building golangci-lint $(GOLANGCI_LINT_VERSION), once: some minutes, of which nothing is seen"
 	$(GOLANGCI_LINT) run
 
-generate: ## make the generated files anew: BPF objects (needs clang-14), the matrix of examples/cg, constants of abi, docs/CONFIG.md and ABI.md
+generate: ## make the generated files anew: BPF objects (needs clang-14, libbpf-dev), the matrix of examples/cg, constants of abi, docs/CONFIG.md and ABI.md
 	$(GO) generate ./...
 
 profile: ## measure anew which code a message runs through, for the compiler (cmd/xperf/default.pgo)
