@@ -43,8 +43,8 @@ type calls struct {
 	memory *coll.Memory // of the arena, for blocking ones, too; or nil
 }
 
-// scratchMost is how much of an arena collectives have for themselves, and not more than a part of scratchShare of what
-// there is.
+// scratchMost is how many bytes of the arena collectives have for themselves, and not more than one scratchShare-th of its
+// room.
 const (
 	scratchMost  = 8 << 20
 	scratchShare = 8

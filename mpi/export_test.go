@@ -89,7 +89,8 @@ func ServeAsCostlyGhost(p *Proc, spend func(client, operations, bytes int)) erro
 	return errors.Join(err, p.close())
 }
 
-// ScratchLent reports whether a collective has the memory that a rank keeps for them.
-func ScratchLent(p *Proc) bool {
-	return p.calls.memory != nil && reflect.ValueOf(p.calls.memory).Elem().FieldByName("taken").FieldByName("v").Uint() != 0
+// InArena reports whether b is memory of the arena of a rank.
+func InArena(p *Proc, b []byte) bool {
+	_, inside := p.ctx.Arena().Find(b)
+	return inside
 }

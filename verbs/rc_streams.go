@@ -104,11 +104,10 @@ func (s *streams) allocIn(a *Arena) {
 
 // freeIn gives it back.
 func (s *streams) freeIn(a *Arena) {
-	if a == nil {
-		return
-	}
-	if at, inside := a.Find(s.in); inside {
-		a.Free(at)
+	if a != nil {
+		if at, inside := a.Find(s.in); inside {
+			a.Free(at)
+		}
 	}
 	s.in = nil
 }

@@ -162,7 +162,7 @@ func (s *Settings) network() []Var {
 		{Name: EnvShared, By: "mpi, xrun", value: onOff(&s.Shared, true),
 			Doc: "messages inside a host go through the network, too"},
 		{Name: EnvArena, By: "mpi, xrun", value: size(&s.Arena, sizeText(DefaultArena)),
-			Doc: "bytes of memory of a rank for frames and for Alloc"},
+			Doc: "bytes of memory of a rank for frames, collectives and Alloc"},
 		{Name: EnvNetWait, By: "mpi, xrun", value: span(&s.NetWait, defaultNetWait, 0, 0),
 			Doc: "time for a network that is down when a rank starts"},
 		{Name: EnvPeerLost, By: "mpi", value: span(&s.PeerLost, defaultPeerLost, minPeerLost, 0),

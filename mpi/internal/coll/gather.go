@@ -19,8 +19,6 @@ var gatherTable = table{
 func Gather(s *Schedule, t Team, mine, all []byte, root int) {
 	switch use := t.within(len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
-	case use == slots && t.Size == 2:
-		gatherPair(s, t, mine, s.Even(all, t.Size), len(mine), root)
 	case use == slots:
 		GatherSlots(s, t, mine, all, root)
 	case use == binomial:

@@ -462,7 +462,15 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		if !sl.reached(s, wait) {
 			return false
 		}
-		if sl.owes = st.other == inBarrier && sl.meet() || st.other == inParts && sl.err == nil; s.err == nil && !sl.owes {
+		switch st.other {
+		case inBarrier:
+			sl.owes = sl.meet()
+		case inParts:
+			sl.owes = sl.err == nil // else others are to see now that this one gives up
+		default:
+			sl.owes = false
+		}
+		if s.err == nil && !sl.owes {
 			sl.tell(st.a)
 		}
 	case slotPut:

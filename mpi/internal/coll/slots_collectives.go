@@ -296,13 +296,13 @@ func GatherSlots(s *Schedule, t Team, mine, all []byte, root int) {
 		return
 	}
 	give(s, t, nil, n)
+	s.Copy(all[root*n:(root+1)*n], mine)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i := range t.Size {
 		if i != root {
 			take(s, i, 0, all[i*n:(i+1)*n])
 		}
 	}
-	s.Copy(all[root*n:(root+1)*n], mine)
 }
 
 // ScatterSlots lets all members copy their block from the slot of the root.

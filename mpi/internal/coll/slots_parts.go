@@ -148,15 +148,17 @@ func (sl *Slots) pick(st *step) bool {
 	}
 	at, _ := partsAt(k, 0)
 	lengths := sl.parted(member, at, partWord*k)
-	before, all, n := 0, 0, 0
+	before, n, all := 0, 0, 0
 	for j := range k {
-		if j == i {
-			before = all
+		length := int(binary.LittleEndian.Uint16(lengths[partWord*j:]))
+		switch {
+		case j < i:
+			before += length
+		case j == i:
+			n = length
 		}
-		n = int(binary.LittleEndian.Uint16(lengths[partWord*j:]))
-		all += n
+		all += length
 	}
-	n = int(binary.LittleEndian.Uint16(lengths[partWord*i:]))
 	if n == inMessage && st.other != onlyPart {
 		return false
 	}

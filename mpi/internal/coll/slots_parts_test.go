@@ -91,3 +91,19 @@ func TestSlots_whatIsGiven(t *testing.T) {
 		}
 	}
 }
+
+// A member that gives up before it has given its parts says so at once: others would wait for them.
+func TestSlots_partsGivenUp(t *testing.T) {
+	memory, blocks := words(SlotsSize(2)), [][]byte{filled(8, 0), filled(8, 1)}
+	var schedules [2]Schedule
+	for me := range schedules {
+		team := Team{Me: me, Size: 2, Slots: NewSlots(memory, me, 2, nobody{})}
+		schedules[me].slots = team.Slots
+		scatterParts(&schedules[me], team, blocks, words(8), 0)
+	}
+	schedules[0].err = ErrLengths
+	abandon(&schedules[0], nil, false)
+	if other := &schedules[1]; !other.Advance(nil) || other.Err() == nil {
+		t.Errorf("the other member is at step %d of %d: %v", other.at, len(other.steps), other.Err())
+	}
+}
