@@ -23,7 +23,7 @@ type story struct {
 	running map[string]*suite
 	left    map[string]map[string]bool // reason, tests that were left out for it
 	failed  []string                   // packages, and their tests
-	stuck   []string                   // stacks of tests that ran when time was up
+	stacks  []string                   // of tests that ran when time was up, and of data races
 }
 
 // suite is a package whose tests run.
@@ -124,7 +124,8 @@ func (s *story) finish(e event, r *suite) {
 					fmt.Fprint(s.out, line)
 				}
 			}
-			s.stuck = append(s.stuck, stacksOfTests(r.output[test])...)
+			text := strings.Join(r.output[test], "")
+			s.stacks = append(append(s.stacks, stacksOfTests(text)...), racesIn(text)...)
 		}
 	}
 	verdict, took := "ok  ", fmt.Sprintf("%.3fs", e.Elapsed)
@@ -144,8 +145,7 @@ func (s *story) finish(e event, r *suite) {
 // stacksOfTests returns, of what a test printed that stood still until its time was up, the names of the
 // tests that ran and the goroutines that are in files of tests: of hundreds of others that follow
 // them, an end that is cut would show the last only. Jobs of processes print theirs, too.
-func stacksOfTests(output []string) (stacks []string) {
-	text := strings.Join(output, "")
+func stacksOfTests(text string) (stacks []string) {
 	if !strings.Contains(text, "panic: test timed out") && !strings.Contains(text, " stood still: ") {
 		return nil
 	}
@@ -155,6 +155,16 @@ func stacksOfTests(output []string) (stacks []string) {
 		}
 	}
 	return stacks
+}
+
+// racesIn returns what the race detector has printed of both accesses, without where their goroutines come from.
+func racesIn(text string) (races []string) {
+	const begin, access = "WARNING: DATA RACE\n", 2
+	for _, report := range strings.Split(text, begin)[1:] {
+		parts := strings.SplitN(report, "\n\n", access+1)
+		races = append(races, begin+strings.Join(parts[:min(access, len(parts))], "\n\n"))
+	}
+	return races
 }
 
 // isVerdict reports whether a line is go test's own about a package: finish says
@@ -203,7 +213,7 @@ func (s *story) end() {
 			fmt.Fprint(s.out, strings.Join(lines, ""))
 		}
 	}
-	for _, stack := range s.stuck {
+	for _, stack := range s.stacks {
 		fmt.Fprintf(s.out, "%s\n\n", stack)
 	}
 	if len(s.failed) > 0 {

@@ -70,6 +70,12 @@ func TestStory(t *testing.T) {
 			"FAIL\tx/a\t1.000s\t[1 of 2 packages, 0s]\n" +
 			"panic: test timed out after 1s\n\trunning tests:\n\t\tTestA (1s)\n\ngoroutine 8 [select]:\nTestA()\n\ta_test.go:9\n\n" +
 			"FAIL: x/a panic: test timed out after 1s, TestA [1 of 2 packages, 0s]\n"},
+		{"has a data race", []string{
+			a + `"output","Test":"TestA","Output":"==================\nWARNING: DATA RACE\nRead at 0x1 by goroutine 7:\n  a()\n\nPrevious write at 0x1 by goroutine 8:\n  b()\n\n"}`,
+			a + `"output","Test":"TestA","Output":"Goroutine 7 (running) created at:\n  c()\n==================\n"}`, a + `"fail","Test":"TestA"}`, a + `"fail","Elapsed":1}`,
+		}, "==================\nWARNING: DATA RACE\nRead at 0x1 by goroutine 7:\n  a()\n\nPrevious write at 0x1 by goroutine 8:\n  b()\n\n" +
+			"Goroutine 7 (running) created at:\n  c()\n==================\nFAIL\tx/a\t1.000s\t[1 of 2 packages, 0s]\n" +
+			"WARNING: DATA RACE\nRead at 0x1 by goroutine 7:\n  a()\n\nPrevious write at 0x1 by goroutine 8:\n  b()\n\nFAIL: x/a TestA [1 of 2 packages, 0s]\n"},
 		{"is killed", []string{
 			a + `"run","Test":"TestA"}`, a + `"output","Test":"TestA","Output":"fatal error\n"}`, "go: signal: killed",
 		}, "go: signal: killed\nfatal error\n"},
