@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/genl"
 )
 
 // features are what the driver of a device says about XDP (netdev netlink
@@ -95,7 +96,7 @@ func NewQueueCounter(device string) (*QueueCounter, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
+	family, err := genl.Family(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return nil, fmt.Errorf("xdp: cannot count the queues of %s: %w", device, err)
 	}
@@ -104,12 +105,14 @@ func NewQueueCounter(device string) (*QueueCounter, error) {
 		return nil, fmt.Errorf("xdp: cannot count the queues of %s: %w", device, err)
 	}
 	sockets := map[int]*nl.SocketHandle{unix.NETLINK_GENERIC: {Socket: kernel}}
-	return &QueueCounter{ifindex: dev.index, family: f.ID, kernel: kernel, sockets: sockets}, nil
+	return &QueueCounter{ifindex: dev.index, family: family, kernel: kernel, sockets: sockets}, nil
 }
 
 // Count returns how many queues the device receives on; 0 if its driver does not say.
 func (q *QueueCounter) Count() int {
-	attrs, err := askFamily(q.family, q.sockets, channelsGet, channelsRequest(q.ifindex))
+	req := genl.NewRequest(q.family, channelsGet, 0, channelsRequest(q.ifindex))
+	req.Sockets = q.sockets
+	attrs, err := genl.Ask(req)
 	if err != nil {
 		return 0
 	}
@@ -136,37 +139,10 @@ func channelsOf(attrs []syscall.NetlinkRouteAttr) channels {
 
 // askGeneric sends one request to a generic netlink family and returns the
 // attributes of the answer.
-func askGeneric(family string, command uint8, attrs ...*nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
-	f, err := netlink.GenlFamilyGet(family)
+func askGeneric(name string, command uint8, attrs ...*nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
+	family, err := genl.Family(name)
 	if err != nil {
 		return nil, err
 	}
-	return askFamily(f.ID, nil, command, attrs...)
+	return genl.Ask(genl.NewRequest(family, command, 0, attrs...))
 }
-
-// askFamily is askGeneric for a family by its number, over sockets if they are given.
-func askFamily(family uint16, sockets map[int]*nl.SocketHandle, command uint8, attrs ...*nl.RtAttr) ([]syscall.NetlinkRouteAttr, error) {
-	req := nl.NewNetlinkRequest(int(family), 0)
-	req.Sockets = sockets
-	req.AddData(genlHeader{command, 1})
-	for _, a := range attrs {
-		req.AddData(a)
-	}
-	msgs, err := req.Execute(unix.NETLINK_GENERIC, 0)
-	if err != nil {
-		return nil, err
-	}
-	if len(msgs) == 0 || len(msgs[0]) < nl.SizeofGenlmsg {
-		return nil, unix.ENODATA
-	}
-	return nl.ParseRouteAttr(msgs[0][nl.SizeofGenlmsg:])
-}
-
-// genlHeader is a struct genlmsghdr: command, version and two bytes that must
-// be zero. The one of package nl has only the first two and sends what happens
-// to lie behind it in memory.
-type genlHeader [nl.SizeofGenlmsg]byte
-
-// Len and Serialize make a genlHeader part of a request.
-func (h genlHeader) Len() int          { return len(h) }
-func (h genlHeader) Serialize() []byte { return h[:] }

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/genl"
 )
 
 // segmentation returns the offloads that make a veth send packets above its MTU,
@@ -30,7 +31,7 @@ func (h *Host) ChecksumOff() error {
 // namespace, would do for it. The message is ETHTOOL_MSG_FEATURES_SET of the
 // kernel's Documentation/networking/ethtool-netlink.rst.
 func offloadOff(dev string, features ...string) error {
-	family, err := netlink.GenlFamilyGet(unix.ETHTOOL_GENL_NAME)
+	family, err := genl.Family(unix.ETHTOOL_GENL_NAME)
 	if err != nil {
 		return fmt.Errorf("the kernel has no ethtool netlink: %w", err)
 	}
@@ -43,10 +44,7 @@ func offloadOff(dev string, features ...string) error {
 		bit := bits.AddRtAttr(unix.ETHTOOL_A_BITSET_BITS_BIT|unix.NLA_F_NESTED, nil)
 		bit.AddRtAttr(unix.ETHTOOL_A_BITSET_BIT_NAME, nl.ZeroTerminated(name))
 	}
-	req := nl.NewNetlinkRequest(int(family.ID), unix.NLM_F_ACK)
-	req.AddData(&nl.Genlmsg{Command: unix.ETHTOOL_MSG_FEATURES_SET, Version: unix.ETHTOOL_GENL_VERSION})
-	req.AddData(header)
-	req.AddData(wanted)
+	req := genl.NewRequest(family, unix.ETHTOOL_MSG_FEATURES_SET, unix.NLM_F_ACK, header, wanted)
 	if _, err := req.Execute(unix.NETLINK_GENERIC, 0); err != nil {
 		return fmt.Errorf("offload of %s off (%s): %w", dev, strings.Join(features, ", "), err)
 	}

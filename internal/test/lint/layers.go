@@ -32,6 +32,7 @@ var Layers = []Row{
 	{Package: "internal/base/assert", Leaf: true},
 	{Package: "internal/base/crc32c", Leaf: true, Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/base/event", Leaf: true, Modules: "golang.org/x/sys"},
+	{Package: "internal/base/genl", Leaf: true, Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/base/config", Leaf: true},
 	{Package: "internal/base/trace", Leaf: true},
 	{Package: "internal/base/wheel", Leaf: true, Pure: true},
