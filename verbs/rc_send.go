@@ -29,9 +29,9 @@ func (r *rc) post(wr *SendWR) error {
 	ended := q.state == StateErr
 	now := !ended && !r.full && !q.ctx.streams.transmitted && wr.Flags&More == 0
 	if len(wr.Late) > 0 {
-		r.postLate(w, wr.Late, now)
+		postLate(r, w, wr.Late, now)
 	} else if now {
-		r.transmitNow()
+		transmitNow(r)
 	}
 	switch {
 	case ended:
@@ -43,7 +43,7 @@ func (r *rc) post(wr *SendWR) error {
 }
 
 // transmitNow sends what was posted without waiting for the next step.
-func (r *rc) transmitNow() {
+func transmitNow(r *rc) {
 	c := r.q.ctx
 	c.streams.transmitted = true
 	r.transmit(c.cfg.Engine.Now())
@@ -52,12 +52,12 @@ func (r *rc) transmitNow() {
 
 // postLate copies late to the end of the memory of w, which was posted last, and before that, if it is sent now, offers it to
 // the stream from where it lies.
-func (r *rc) postLate(w *wqe, late []byte, now bool) {
+func postLate(r *rc, w *wqe, late []byte, now bool) {
 	mem := w.bufs[0]
 	at := len(mem) - len(late)
 	if now {
 		w.bufs[0], w.bufs[1], w.bufN = mem[:at], late, 2
-		if r.transmitNow(); r.requests.len() > 0 { // w is the last one of them
+		if transmitNow(r); r.requests.len() > 0 { // w is the last one of them
 			w.bufs[0], w.bufs[1], w.bufN = mem, nil, 1
 		}
 	}
