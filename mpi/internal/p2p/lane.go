@@ -237,9 +237,15 @@ func (ls *lanes) postData(r *Request, p *peer) laneOutcome {
 		h := header{kind: kindData, source: ls.ep.rank, tag: ln.flags(false)}
 		h.put(b)
 	}
-	r.data.view().copyTo(b[len(b)-n:])
+	if v := r.data.view(); v.cur == nil {
+		ls.wr.Late = v.buf[:n]
+	} else {
+		v.copyTo(b[len(b)-n:])
+	}
 	ls.wr.SGL[0] = verbs.SGE{Addr: ls.ep.net.linked.addr(o.slot), Length: uint32(len(b)), LKey: ls.ep.net.linked.mr.LKey()}
-	if !ls.ep.net.postLink(p, &ls.wr, nil) {
+	posted := ls.ep.net.postLink(p, &ls.wr, nil)
+	ls.wr.Late = nil
+	if !posted {
 		return laneOver
 	}
 	ls.free = ls.free[:last]

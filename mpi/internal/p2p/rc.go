@@ -63,8 +63,8 @@ const (
 	linkSends     = 128 // send queue of each
 	sharedLinks   = 64  // how many of them may be full before others notice
 	listenBacklog = 1024
-	linkSegment   = 16 << 10 // bytes of a segment, for both ends are software: see verbs.QPInit.SegmentMin
-	connectTries  = 6        // of which the last is a good second after the first
+	linkSegment   = 16_512 // bytes of a segment, 16 KiB and headers, for both ends are software: see verbs.QPInit.SegmentMin
+	connectTries  = 6      // of which the last is a good second after the first
 	firstRest     = 20 * mono.Millisecond
 	retryRest     = 100 * mono.Millisecond // until a way to the peer is looked for again
 	// crossedWait is how long a connection is waited for that the peer has told
