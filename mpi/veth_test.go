@@ -149,6 +149,9 @@ func tell(c *mpi.Comm, from int, number int64, lie func() error) error {
 // in the connection beside them.
 func TestRandomTraffic_bothPathsOverVeth(t *testing.T) {
 	for _, share := range []float64{0.01, 0.05} {
+		if slow && share < 0.05 {
+			continue
+		}
 		tb := hosttest.New(t, testbed.Config{MTU: 1500})
 		var bad []*hosttest.BadTCP
 		for _, h := range tb.Hosts {
