@@ -221,7 +221,7 @@ func halfAMessage(t *testing.T, length, sender int, silent bool) {
 	w.mpi = mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 1}
 	w.dgram = dgram.Config{PeerLost: 300 * mono.Millisecond}
 	w.tcp = sim.StreamConfig{SendBuffer: 4000, RecvBuffer: 4000} // what has left a process goes on without it
-	here := func() (n int) { // bytes that the receiver has
+	here := func() (n int) {                                     // bytes that the receiver has
 		for _, s := range w.opened {
 			if s.Addr() == w.nodes[1-sender].Addr() {
 				n = int(s.Stats().RxBytes)

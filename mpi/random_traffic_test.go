@@ -173,6 +173,17 @@ func (d *trafficData) read(n int) ([]byte, error) {
 	return b, nil
 }
 
+// overMost is how many bytes are kept of what MPI has given back: of some runs all would be gigabytes.
+const overMost = 16 << 20
+
+// stays fails when memory that is finished was written.
+func stays(b []byte) error {
+	if i := slices.IndexFunc(b, func(x byte) bool { return x != finished }); i >= 0 {
+		return fmt.Errorf("%w: byte %d of a buffer was written after its operation had ended", errData, i)
+	}
+	return nil
+}
+
 // bothPaths makes a run over Hybrid one of messages whose data is in datagrams and over
 // connections at the same time: frames are short, eager messages long, and some connections
 // break in the middle, at one end or at both. In half of the runs envelopes go over connections, too: long
