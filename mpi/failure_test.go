@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -197,6 +198,90 @@ func TestLost_inTheMiddle(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLost_halfAMessage lets a rank die when half of a message is on a connection beside datagrams, which it sends or
+// receives: what waits for it fails, and no receive has what is not whole. The connection ends with its process, or its
+// host says nothing any more.
+func TestLost_halfAMessage(t *testing.T) {
+	for _, length := range []int{20_000, 200_000} {
+		for sender := range 2 {
+			for _, silent := range []bool{false, true} {
+				halfAMessage(t, length, sender, silent)
+			}
+		}
+	}
+}
+
+// halfAMessage has messages go to and fro, and rank 1 die in the middle of one.
+func halfAMessage(t *testing.T, length, sender int, silent bool) {
+	const warm, canary = 40, 0xa5 // after so many messages envelopes go over the connection, too
+	w := newSimWorld(sim.Config{Limit: 2 * time.Second}, 2)
+	w.mpi = mpi.Config{Transport: mpi.Hybrid, PromoteMessages: 1}
+	w.dgram = dgram.Config{PeerLost: 300 * mono.Millisecond}
+	w.tcp = sim.StreamConfig{SendBuffer: 4000, RecvBuffer: 4000} // what has left a process goes on without it
+	here := func() (n int) {                                     // bytes that the receiver has
+		for _, s := range w.opened {
+			if s.Addr() == w.nodes[1-sender].Addr() {
+				n = int(s.Stats().RxBytes)
+			}
+		}
+		return n
+	}
+	before, dead := 0, false // before: bytes that were here when the last message was sent
+	wait := func(task *sim.Task, q mpi.Request, err error) error {
+		for done := false; !done && err == nil; _, done, err = q.Test() {
+			if task.Sleep(5 * mono.Microsecond); !dead && before > 0 && here()-before > length/4 {
+				if dead = true; silent {
+					w.Partition(mono.Never, w.nodes[1])
+				}
+			}
+			if dead && task.Node() == w.nodes[1] {
+				return errCrash
+			}
+		}
+		return err
+	}
+	w.Launch(w.nodes, func(task *sim.Task, r *sim.Rank) error {
+		ctx, err := w.open(task, r)
+		if err != nil {
+			return err
+		}
+		p, err := mpi.New(r, ctx, w.mpi)
+		if err != nil {
+			return err
+		}
+		c, me, in, out := p.World(), r.Rank(), make([]byte, length), make([]byte, length)
+		for round := 0; err == nil; round++ {
+			var q mpi.Request
+			if (me+round)%2 == 0 {
+				if pattern(out, round); me == sender && round > warm {
+					before = here()
+				}
+				q, err = mpi.Isend(c, out, 1-me, 0)
+				err = wait(task, q, err)
+				continue
+			}
+			for i := range in {
+				in[i] = canary
+			}
+			q, err = mpi.Irecv(c, in, 1-me, 0)
+			if err = wait(task, q, err); err == nil {
+				err = checkPattern(in, round)
+			}
+		}
+		if errors.Is(err, errCrash) {
+			return ctx.Close() // the kernel does that for a process that dies
+		}
+		if sender == 1 && length < 64<<10 && bytes.Count(in, []byte{canary}) != length {
+			t.Error("a receive has failed, and has something of a message that went with its envelope")
+		}
+		return errors.Join(wantLost(err, 1), p.Finalize())
+	})
+	err := w.Run()
+	if part := here() - before; err != nil || part <= length/4 || part > length-100 {
+		t.Errorf("%d bytes, sent by rank %d, silent %v: %v; %d bytes were there", length, sender, silent, err, part)
 	}
 }
 

@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -172,6 +173,17 @@ func (d *trafficData) read(n int) ([]byte, error) {
 	return b, nil
 }
 
+// overMost is how many bytes are kept of what MPI has given back: of some runs all would be gigabytes.
+const overMost = 16 << 20
+
+// stays fails when memory that is finished was written.
+func stays(b []byte) error {
+	if i := slices.IndexFunc(b, func(x byte) bool { return x != finished }); i >= 0 {
+		return fmt.Errorf("%w: byte %d of a buffer was written after its operation had ended", errData, i)
+	}
+	return nil
+}
+
 // bothPaths makes a run over Hybrid one of messages whose data is in datagrams and over
 // connections at the same time: frames are short, eager messages long, and some connections
 // break in the middle, at one end or at both. In half of the runs envelopes go over connections, too: long
@@ -184,7 +196,12 @@ func (m *randomTraffic) bothPaths(rnd *rand.Rand, w *simWorld) {
 			Conn: rnd.IntN(3), Offset: rnd.Int64N(800_000), Kind: sim.StreamReset + sim.StreamFaultKind(rnd.IntN(5)), Heal: mono.Millisecond,
 		})
 	}
-	m.wholes = rnd.IntN(2) == 0
+	m.longer(rnd, rnd.IntN(2) == 0)
+}
+
+// longer has more messages of such lengths that their data goes over a connection, and with wholes their envelopes, too.
+func (m *randomTraffic) longer(rnd *rand.Rand, wholes bool) {
+	m.wholes = wholes
 	for _, t := range m.plan {
 		switch n := t.length; {
 		case m.wholes && n > 300 && n < 60_000:
@@ -247,8 +264,9 @@ func TestRandomTraffic_simulated(t *testing.T) {
 	}
 }
 
-// TestRandomTraffic_oneHost runs over shared memory and over the kernel's sockets.
+// TestRandomTraffic_oneHost runs over shared memory and over the kernel's sockets, of which none is left.
 func TestRandomTraffic_oneHost(t *testing.T) {
+	before := openFiles(t)
 	for seed := range seeds(t, 5) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 4))
 		ranks := 1 + rnd.IntN(5)
@@ -261,5 +279,19 @@ func TestRandomTraffic_oneHost(t *testing.T) {
 		if err := mpi.RunWith(ranks, cfg, m.run); err != nil {
 			t.Fatalf("seed %d, %d ranks, %+v: %v", seed, ranks, cfg, err)
 		}
+		if after := openFiles(t); after != before {
+			t.Fatalf("seed %d, %d ranks, %+v: %d descriptors are left, and were %d", seed, ranks, cfg, after, before)
+		}
 	}
+}
+
+// openFiles counts the descriptors of this process, with those that the runtime of Go opens for the first file.
+func openFiles(t *testing.T) int {
+	t.Helper()
+	_, err1 := os.ReadDir("/proc/self/fd")
+	files, err2 := os.ReadDir("/proc/self/fd")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
 }

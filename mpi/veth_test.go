@@ -3,6 +3,7 @@ package mpi_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/xwarp/xwarp/internal/test/hosttest"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
-	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
 )
 
@@ -55,22 +55,20 @@ func runOn(host *testbed.Host, job boot.Job, spec device.Spec, cfg mpi.Config, b
 	spec.Device, spec.Key = host.Dev, job.Key()
 	spec.Poller.Ranks, spec.Poller.Goroutines = job.Size(), true
 	spec.Faults.Seed += uint64(job.Rank())
-	var ctx *verbs.Context
-	err := host.Do(func() (err error) {
-		ctx, err = device.Open(spec)
-		return err
+	return host.Do(func() error { // connections are made when there is something to send
+		ctx, err := device.Open(spec)
+		if err != nil {
+			return err
+		}
+		p, err := mpi.New(job, ctx, cfg)
+		if err != nil {
+			return err
+		}
+		if err := body(p); err != nil {
+			return errors.Join(err, ctx.Close())
+		}
+		return p.Finalize()
 	})
-	if err != nil {
-		return err
-	}
-	p, err := mpi.New(job, ctx, cfg)
-	if err != nil {
-		return err
-	}
-	if err := body(p); err != nil {
-		return errors.Join(err, ctx.Close())
-	}
-	return p.Finalize()
 }
 
 // TestRandom_messagesOverVeth is TestRandom_messagesOverBadNetwork on real
@@ -145,4 +143,49 @@ func tell(c *mpi.Comm, from int, number int64, lie func() error) error {
 		return fmt.Errorf("it is %d, want %d", word[0], number)
 	}
 	return nil
+}
+
+// TestRandomTraffic_bothPathsOverVeth runs over real devices that lose and reorder what is in datagrams, and what is
+// in the connection beside them.
+func TestRandomTraffic_bothPathsOverVeth(t *testing.T) {
+	for _, share := range []float64{0.01, 0.05} {
+		if slow && share < 0.05 {
+			continue
+		}
+		tb := hosttest.New(t, testbed.Config{MTU: 1500})
+		var bad []*hosttest.BadTCP
+		for _, h := range tb.Hosts {
+			b, err := hosttest.SpoilTCP(h, share, share)
+			if err != nil {
+				t.Fatal(err)
+			}
+			testenv.Closing(t, b)
+			bad = append(bad, b)
+		}
+		var runs []*randomTraffic
+		for seed := range uint64(2) {
+			m := newRandomTraffic(seed, len(tb.Hosts), 0)
+			m.longer(rand.New(rand.NewPCG(seed, 5)), seed == 0)
+			runs = append(runs, m)
+		}
+		spec := device.Spec{Fabric: "xdp", Faults: fault.Config{Loss: share, Dup: share, Reorder: share}}
+		spec.Beside(true)
+		cfg := mpi.Config{NoShared: true, Transport: mpi.Hybrid, PromoteMessages: 1}
+		runOnEach(t, tb.Hosts, spec, cfg, func(p *mpi.Proc) error {
+			for i, m := range runs {
+				if err := m.run(p); err != nil {
+					return fmt.Errorf("seed %d: %w", i, err)
+				}
+			}
+			if n := mpi.Linked(p); n < 10 {
+				return fmt.Errorf("only %d messages went over the connection", n)
+			}
+			return nil
+		})
+		for i, b := range bad {
+			if n, err := b.Done(); err != nil || n[0] == 0 || n[1] == 0 {
+				t.Errorf("%v of what TCP sends: host %d has lost %d packets, and %d came later: %v", share, i, n[0], n[1], err)
+			}
+		}
+	}
 }

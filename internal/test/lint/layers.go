@@ -98,7 +98,7 @@ var Layers = []Row{
 	{Package: "cmd/xping/rping", May: "verbs internal/progress"},
 	{Package: "internal/job/proc", Modules: "golang.org/x/sys"},
 	{Package: "internal/job/testbed", May: "bpf internal/job/proc internal/progress", Modules: "github.com/vishvananda/netlink github.com/vishvananda/netns golang.org/x/sys"},
-	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
+	{Package: "internal/test/hosttest", May: "internal/job/testbed", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/job/launch", May: "internal/base/mem bpf xdp verbs/device internal/job/boot internal/job/boot/pmi internal/carrier/inet/route internal/job/proc internal/job/testbed internal/progress", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/test/check", May: "verbs iwarp/dgram internal/test/sim internal/carrier/fabric internal/carrier/fault internal/carrier/secure internal/carrier/split internal/carrier/inet internal/base/mem internal/progress"},
 	{Package: "internal/test/vectors"},

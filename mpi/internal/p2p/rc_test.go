@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"testing"
 	"time"
 
@@ -538,4 +539,58 @@ func FuzzHandshake(f *testing.F) {
 			t.Errorf("%x is read as %+v", b, g)
 		}
 	})
+}
+
+// files counts the descriptors of this process.
+func files(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	return len(all)
+}
+
+// TestConnections_areClosed counts descriptors: two ranks that connect to each other at the same time keep one connection,
+// and nothing is left of one that has broken, or ended in order, nor of its ranks.
+func TestConnections_areClosed(t *testing.T) {
+	files(t) // the runtime of Go opens some for the first file
+	before := files(t)
+	for _, transport := range []Transport{RC, Hybrid} {
+		for _, breaks := range []bool{false, true} {
+			t.Run(fmt.Sprint(transport, breaks), func(t *testing.T) {
+				w := newCrew(t, 2, Config{Transport: transport, PromoteMessages: 1, EagerMax: 1000})
+				none := files(t)
+				is := func(more int) {
+					t.Helper()
+					if got := files(t) - none; got != more {
+						t.Errorf("%d descriptors more than without connections, want %d", got, more)
+					}
+				}
+				for range 2 { // over a connection, the second time
+					var all []*Request
+					for rank := range w.eps {
+						all = append(all, w.eps[1-rank].Irecv(word(rank, 1-rank), make([]byte, 100_000)), w.eps[rank].Isend(word(rank, 1-rank), 1-rank, make([]byte, 100_000)))
+					}
+					for _, r := range all {
+						w.until(r.Done)
+						_, err := r.Wait()
+						must(t, err)
+					}
+					w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+				}
+				is(2) // ends
+				if breaks {
+					w.cut(0, 1)
+					w.until(func() bool { return w.eps[1].peers[0].link.state == over })
+					is(0)
+				}
+				if !breaks || transport == Hybrid {
+					w.drain()
+					is(0)
+				}
+			})
+			if got := files(t); got != before {
+				t.Errorf("over %v, breaks %v: %d descriptors are left, and were %d", transport, breaks, got, before)
+			}
+		}
+	}
 }
