@@ -155,12 +155,7 @@ func TestRandomTraffic_bothPathsOverVeth(t *testing.T) {
 		tb := hosttest.New(t, testbed.Config{MTU: 1500})
 		var bad []*hosttest.BadTCP
 		for _, h := range tb.Hosts {
-			b, err := hosttest.SpoilTCP(h, share, share)
-			if err != nil {
-				t.Fatal(err)
-			}
-			testenv.Closing(t, b)
-			bad = append(bad, b)
+			bad = append(bad, hosttest.SpoilTCP(t, h, share, share))
 		}
 		var runs []*randomTraffic
 		for seed := range uint64(2) {

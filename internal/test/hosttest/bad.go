@@ -3,6 +3,7 @@ package hosttest
 import (
 	"errors"
 	"fmt"
+	"testing"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
@@ -11,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/job/testbed"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // BadTCP is a program at the way into a host that loses packets of TCP over IPv4, and has others come once more,
@@ -32,10 +34,23 @@ const (
 )
 
 // SpoilTCP attaches the program to the device of a host, with the probabilities that a packet is lost and that it
-// comes later. The caller closes it.
-func SpoilTCP(h *testbed.Host, loss, late float64) (b *BadTCP, err error) {
-	b = &BadTCP{}
-	err = h.Do(func() error {
+// comes later, until the test ends.
+func SpoilTCP(t *testing.T, h *testbed.Host, loss, late float64) *BadTCP {
+	t.Helper()
+	b := &BadTCP{}
+	testenv.Closing(t, b)
+	err := b.attach(h, loss, late)
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		t.Skip("Linux before 6.6: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *BadTCP) attach(h *testbed.Host, loss, late float64) error {
+	return h.Do(func() error {
 		dev, err := netlink.LinkByName(h.Dev)
 		if err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
@@ -87,10 +102,6 @@ func SpoilTCP(h *testbed.Host, loss, late float64) (b *BadTCP, err error) {
 		b.link, err = link.AttachTCX(link.TCXOptions{Interface: dev.Attrs().Index, Program: b.program, Attach: ebpf.AttachTCXIngress})
 		return err
 	})
-	if err != nil {
-		return nil, errors.Join(err, b.Close())
-	}
-	return b, nil
 }
 
 // Done returns how many packets were lost, and how many came later.
