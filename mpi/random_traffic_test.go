@@ -1,7 +1,6 @@
 package mpi_test
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/test/sim"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi"
 )
 
@@ -267,7 +267,7 @@ func TestRandomTraffic_simulated(t *testing.T) {
 
 // TestRandomTraffic_oneHost runs over shared memory and over the kernel's sockets, of which none is left.
 func TestRandomTraffic_oneHost(t *testing.T) {
-	before := openFiles(t)
+	before := testenv.OpenFiles(t)
 	for seed := range seeds(t, 5) {
 		rnd := rand.New(rand.NewPCG(uint64(seed), 4))
 		ranks := 1 + rnd.IntN(5)
@@ -280,22 +280,11 @@ func TestRandomTraffic_oneHost(t *testing.T) {
 		if err := mpi.RunWith(ranks, cfg, m.run); err != nil {
 			t.Fatalf("seed %d, %d ranks, %+v: %v", seed, ranks, cfg, err)
 		}
-		for look := 1; openFiles(t) > before; look++ { // what a goroutine still reads is closed when that has ended
+		for look := 1; testenv.OpenFiles(t) > before; look++ { // what a goroutine still reads is closed when that has ended
 			if look == 1000 {
-				t.Fatalf("seed %d, %d ranks, %+v: %d descriptors are left, and were %d", seed, ranks, cfg, openFiles(t), before)
+				t.Fatalf("seed %d, %d ranks, %+v: %d descriptors are left, and were %d", seed, ranks, cfg, testenv.OpenFiles(t), before)
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
-}
-
-// openFiles counts the descriptors of this process, with those that the runtime of Go opens for the first file.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	_, err1 := os.ReadDir("/proc/self/fd")
-	files, err2 := os.ReadDir("/proc/self/fd")
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
-	return len(files)
 }

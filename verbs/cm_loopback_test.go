@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/iwarp/mpa"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -216,14 +216,6 @@ func TestCM_reject(t *testing.T) {
 	}
 }
 
-// openFiles counts the descriptors of the process.
-func openFiles(t *testing.T) int {
-	t.Helper()
-	files, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(files)
-}
-
 // A thousand connections, ended by either end in each way, leave no descriptor
 // and no identifier behind.
 func TestCM_thousandConnections(t *testing.T) {
@@ -232,7 +224,7 @@ func TestCM_thousandConnections(t *testing.T) {
 	before := 0
 	for i := range 1000 {
 		if i == 10 {
-			before = openFiles(t)
+			before = testenv.OpenFiles(t)
 		}
 		id := client.connect(l.LocalAddr(), verbs.ConnParam{})
 		peer := expect(t, server, verbs.CMConnectRequest, client, server).ID
@@ -263,7 +255,7 @@ func TestCM_thousandConnections(t *testing.T) {
 			}
 		}
 	}
-	if after := openFiles(t); after > before {
+	if after := testenv.OpenFiles(t); after > before {
 		t.Errorf("%d descriptors are open, %d were", after, before)
 	}
 	must(t, l.Destroy())

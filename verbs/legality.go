@@ -107,7 +107,7 @@ func (t QPType) checkLegal(wr *SendWR) error {
 	} else {
 		flags &^= unreliableOnly
 	}
-	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE || wr.uncounted() || wr.Late != nil {
+	if wr.Flags&^flags != 0 || l.sgl != anySGL || l.inv || l.bind || l.rkey && wr.RKey == 0 || wr.NumSGE > MaxSGE || wr.uncounted() {
 		return t.checkDetails(wr, l, flags)
 	}
 	return nil
@@ -144,8 +144,6 @@ func (t QPType) checkDetails(wr *SendWR, l *law, flags SendFlags) error {
 		why = "Bind is missing: what to bind"
 	case l.rkey && wr.RKey == 0 && total > 0:
 		why = "RKey is missing: the key that the target gave out"
-	case wr.Late != nil && (t != RC || wr.Opcode != OpSend || wr.NumSGE != 1 || wr.Flags&Inline != 0 || uint64(len(wr.Late)) > total):
-		why = "Late is for SEND on RC, from one element that is as long at least"
 	default:
 		return nil
 	}

@@ -76,37 +76,6 @@ func TestRC_completeMeansFree(t *testing.T) {
 	}
 }
 
-// What PostSend copies late is sent, and kept, as if it had been there before, whether the stream takes all of it
-// at once, a part or nothing, and whether the request has to wait for a step.
-func TestRC_late(t *testing.T) {
-	const n, late = 2000, 1968
-	for mode, m := range rcModes {
-		m.initiator = true
-		for room := -1; room < 2*n; room += 1 + room/50*17 {
-			p := newRCPeer(t, m)
-			p.heard()
-			want, from := bytes.Clone(p.slab[slabBuf:slabBuf+n]), make([]byte, late)
-			copy(from, want[n-late:])
-			clear(p.slab[slabBuf+n-late : slabBuf+n])
-			p.s.room = room
-			p.ctx.streams.transmitted = room < 0 // this one waits
-			ok(p, p.q.PostSend(&SendWR{Opcode: OpSend, Flags: Signaled, NumSGE: 1, SGL: [MaxSGE]SGE{p.buf.SGE(0, n)}, Late: from}))
-			clear(from)
-			if !bytes.Equal(p.slab[slabBuf:slabBuf+n], want) {
-				t.Fatalf("%s, room %d: the memory of the request does not have what it sends", mode, room)
-			}
-			p.s.grant(1 << 20)
-			var got []byte
-			for _, u := range p.heard() {
-				got = append(got, u[ddp.UntaggedLen:]...)
-			}
-			if !bytes.Equal(got, want) {
-				t.Fatalf("%s, room %d: something else is sent", mode, room)
-			}
-		}
-	}
-}
-
 // However a connection is ended, at whatever byte of a message: the FPDU that
 // is under way goes out whole before whatever comes next, if anything does.
 func TestRC_endsAtEachByte(t *testing.T) {

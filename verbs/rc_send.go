@@ -26,42 +26,18 @@ func (r *rc) post(wr *SendWR) error {
 		return err
 	}
 	r.requests.tail++
-	ended := q.state == StateErr
-	now := !ended && !r.full && !q.ctx.streams.transmitted && wr.Flags&More == 0
-	if len(wr.Late) > 0 {
-		postLate(r, w, wr.Late, now)
-	} else if now {
-		transmitNow(r)
-	}
-	switch {
-	case ended:
+	if q.state == StateErr {
 		r.flush()
-	case !now:
-		r.enqueue()
+		return nil
 	}
+	if s := &q.ctx.streams; !s.transmitted && !r.full && wr.Flags&More == 0 {
+		s.transmitted = true
+		r.transmit(q.ctx.cfg.Engine.Now())
+		q.ctx.cfg.Streams.Flush()
+		return nil
+	}
+	r.enqueue()
 	return nil
-}
-
-// transmitNow sends what was posted without waiting for the next step.
-func transmitNow(r *rc) {
-	c := r.q.ctx
-	c.streams.transmitted = true
-	r.transmit(c.cfg.Engine.Now())
-	c.cfg.Streams.Flush()
-}
-
-// postLate copies late to the end of the memory of w, which was posted last, and before that, if it is sent now, offers it to
-// the stream from where it lies.
-func postLate(r *rc, w *wqe, late []byte, now bool) {
-	mem := w.bufs[0]
-	at := len(mem) - len(late)
-	if now {
-		w.bufs[0], w.bufs[1], w.bufN = mem[:at], late, 2
-		if transmitNow(r); r.requests.len() > 0 { // w is the last one of them
-			w.bufs[0], w.bufs[1], w.bufN = mem, nil, 1
-		}
-	}
-	copy(mem[at:], late)
 }
 
 // fill copies a request into its entry.

@@ -118,9 +118,6 @@ type SendWR struct {
 	RecordID   uint32 // with Numbered, see RecordConfig
 	Atomic     Atomic // atomic operations
 	Bind       *Bind  // OpBindMW
-	// Late is for OpSend of one element, on RC: what the last bytes of that memory are to be. PostSend copies
-	// them there, but the stream is offered them first, so that the peer does not wait for the copy. An extension.
-	Late []byte
 }
 
 // Atomic holds the operands of an atomic operation on 64 bits in the byte

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // receive waits for n datagrams and returns their payloads.
@@ -259,22 +259,13 @@ func TestClose_leavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if round == 0 {
-			files = openFiles(t) // with those that the runtime opens once
+			files = testenv.OpenFiles(t) // with those that the runtime opens once
 		}
 	}
 	if now := arena.Room(); now != before {
 		t.Errorf("%d bytes of the arena are missing", before-now)
 	}
-	if now := openFiles(t); now != files {
+	if now := testenv.OpenFiles(t); now != files {
 		t.Errorf("%d files are open, there were %d", now, files)
 	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // neighbourEnv has what a neighbour does, and the name of the channels that it
@@ -155,7 +156,7 @@ func TestChannel_killed(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
-		if now := openFiles(t); round == 0 {
+		if now := testenv.OpenFiles(t); round == 0 {
 			files = now
 		} else if now != files {
 			t.Errorf("round %d: %d files are open, there were %d", round, now, files)

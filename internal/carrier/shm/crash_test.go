@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 // victimEnv has the address that a victim sends to.
@@ -85,7 +86,7 @@ func TestCrash(t *testing.T) {
 		if g := await(rx, 1)[0]; g != (got{round, 30000, witness.Local(), true}) {
 			t.Fatalf("round %d: the witness' datagram is %+v", round, g)
 		}
-		if now := openFiles(t); round == 0 {
+		if now := testenv.OpenFiles(t); round == 0 {
 			files = now
 		} else if now != files {
 			t.Errorf("round %d: %d files are open, there were %d", round, now, files)

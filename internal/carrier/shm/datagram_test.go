@@ -12,6 +12,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 func TestOpen_errors(t *testing.T) {
@@ -220,7 +221,7 @@ func TestClose_leavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 		if round == 0 {
-			files = openFiles(t) // with those of the runtime's poller, which stay
+			files = testenv.OpenFiles(t) // with those of the runtime's poller, which stay
 		}
 	}
 	if now := arena.Room(); now != room {
@@ -229,7 +230,7 @@ func TestClose_leavesNothing(t *testing.T) {
 	if got := string(arena.At(8<<20, 21)); got != "what was in the arena" {
 		t.Errorf("the arena holds %q", got)
 	}
-	if now := openFiles(t); now != files {
+	if now := testenv.OpenFiles(t); now != files {
 		t.Errorf("%d files are open, there were %d", now, files)
 	}
 	table, err := os.ReadFile("/proc/net/unix") // other tests have names in it, too
@@ -241,15 +242,6 @@ func TestClose_leavesNothing(t *testing.T) {
 			t.Errorf("the name of %v is left", addr)
 		}
 	}
-}
-
-func openFiles(t *testing.T) int {
-	t.Helper()
-	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(list)
 }
 
 func TestAllocs_sendRecv(t *testing.T) {

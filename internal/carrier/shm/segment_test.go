@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
 const segmentTestLen = 5 << 12
@@ -26,7 +28,7 @@ func segmentMaps(t *testing.T) int {
 // anything is left.
 func TestSegment(t *testing.T) {
 	ends := newChannels(t, 20, ChannelsConfig{}) // more than a socket holds calls
-	files := openFiles(t)
+	files := testenv.OpenFiles(t)
 	for range 3 {
 		s, err := ends[0].NewSegment(segmentTestLen)
 		if err != nil {
@@ -75,7 +77,7 @@ func TestSegment(t *testing.T) {
 	}
 	// The listener closes what the latest call came with after its answer; of a leak there were
 	// three at least.
-	if now := openFiles(t); now > files+1 {
+	if now := testenv.OpenFiles(t); now > files+1 {
 		t.Errorf("%d files are open, there were %d", now, files)
 	}
 }
@@ -122,14 +124,14 @@ func TestSegment_errors(t *testing.T) {
 		t.Errorf("a neighbour cuts the segment off: %v", err)
 	}
 	unix.Close(fd)
-	files := openFiles(t)
+	files := testenv.OpenFiles(t)
 	if err := ends[0].Close(); err != nil {
 		t.Error(err)
 	}
 	if _, err := to.OpenSegment(s.ID(), segmentTestLen); !errors.Is(err, ErrGone) {
 		t.Errorf("a segment of who is gone: %v", err)
 	}
-	if now := openFiles(t); now >= files {
+	if now := testenv.OpenFiles(t); now >= files {
 		t.Errorf("%d files are open, there were %d", now, files)
 	}
 	s.Bytes()[0] = 1 // its maker has it still
@@ -163,7 +165,7 @@ func TestSegment_killed(t *testing.T) {
 		if err := errors.Join(s.Close(), l.Close()); err != nil {
 			t.Error(err)
 		}
-		if now := openFiles(t); round == 0 {
+		if now := testenv.OpenFiles(t); round == 0 {
 			files = now
 		} else if now != files {
 			t.Errorf("round %d: %d files are open, there were %d", round, now, files)

@@ -1,9 +1,10 @@
 // Package testenv says what tests need of the machine that they run on, what becomes of
-// those that do not find it, how what they open is closed, and
-// whether a descriptor is readable.
+// those that do not find it, how what they open is closed, how many
+// descriptors are open, and whether one is readable.
 package testenv
 
 import (
+	"errors"
 	"io"
 	"os"
 	"testing"
@@ -55,4 +56,15 @@ func Readable(t testing.TB, fd int) bool {
 		t.Fatal(err)
 	}
 	return n == 1
+}
+
+// OpenFiles counts the descriptors of this process, with those that Go's runtime opens for the first file.
+func OpenFiles(t testing.TB) int {
+	t.Helper()
+	_, first := os.ReadDir("/proc/self/fd")
+	files, err := os.ReadDir("/proc/self/fd")
+	if err := errors.Join(first, err); err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
 }

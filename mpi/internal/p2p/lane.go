@@ -237,15 +237,9 @@ func (ls *lanes) postData(r *Request, p *peer) laneOutcome {
 		h := header{kind: kindData, source: ls.ep.rank, tag: ln.flags(false)}
 		h.put(b)
 	}
-	if v := r.data.view(); v.cur == nil {
-		ls.wr.Late = v.buf[:n]
-	} else {
-		v.copyTo(b[len(b)-n:])
-	}
+	r.data.view().copyTo(b[len(b)-n:])
 	ls.wr.SGL[0] = verbs.SGE{Addr: ls.ep.net.linked.addr(o.slot), Length: uint32(len(b)), LKey: ls.ep.net.linked.mr.LKey()}
-	posted := ls.ep.net.postLink(p, &ls.wr, nil)
-	ls.wr.Late = nil
-	if !posted {
+	if !ls.ep.net.postLink(p, &ls.wr, nil) {
 		return laneOver
 	}
 	ls.free = ls.free[:last]

@@ -144,11 +144,3 @@ func TestLane_looksForLongOnly(t *testing.T) {
 		w.drain()
 	}
 }
-
-// A message of 16 KiB with its envelope is one segment, so that nothing is left of it for a second one with a header of its own.
-func TestLane_segment(t *testing.T) {
-	const ddp, mpa = 18, 2 + 3 + 4
-	if n := 16<<10 + laneHead + ddp + mpa; n > linkSegment {
-		t.Errorf("16 KiB take %d bytes, and a segment has %d", n, linkSegment)
-	}
-}

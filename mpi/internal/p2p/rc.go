@@ -63,10 +63,12 @@ const (
 	linkSends     = 128 // send queue of each
 	sharedLinks   = 64  // how many of them may be full before others notice
 	listenBacklog = 1024
-	linkSegment   = 16_512 // bytes of a segment, 16 KiB and headers, for both ends are software: see verbs.QPInit.SegmentMin
-	connectTries  = 6      // of which the last is a good second after the first
+	connectTries  = 6 // of which the last is a good second after the first
 	firstRest     = 20 * mono.Millisecond
 	retryRest     = 100 * mono.Millisecond // until a way to the peer is looked for again
+	// linkSegment is how many bytes a segment has, for both ends are software: see verbs.QPInit.SegmentMin. 16 KiB with their
+	// envelope are one, behind the header of DDP, and between the length, padding and CRC of MPA.
+	linkSegment = 16<<10 + laneHead + 18 + 2 + 3 + 4
 	// crossedWait is how long a connection is waited for that the peer has told
 	// of. It is under way at that moment.
 	crossedWait = 30 * mono.Second

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/xwarp/xwarp/internal/progress"
+	"github.com/xwarp/xwarp/internal/test/testenv"
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 	"github.com/xwarp/xwarp/verbs/device"
@@ -541,27 +541,18 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// files counts the descriptors of this process.
-func files(t *testing.T) int {
-	t.Helper()
-	all, err := os.ReadDir("/proc/self/fd")
-	must(t, err)
-	return len(all)
-}
-
 // TestConnections_areClosed counts descriptors: two ranks that connect to each other at the same time keep one connection,
 // and nothing is left of one that has broken, or ended in order, nor of its ranks.
 func TestConnections_areClosed(t *testing.T) {
-	files(t) // the runtime of Go opens some for the first file
-	before := files(t)
+	before := testenv.OpenFiles(t)
 	for _, transport := range []Transport{RC, Hybrid} {
 		for _, breaks := range []bool{false, true} {
 			t.Run(fmt.Sprint(transport, breaks), func(t *testing.T) {
 				w := newCrew(t, 2, Config{Transport: transport, PromoteMessages: 1, EagerMax: 1000})
-				none := files(t)
+				none := testenv.OpenFiles(t)
 				is := func(more int) {
 					t.Helper()
-					if got := files(t) - none; got != more {
+					if got := testenv.OpenFiles(t) - none; got != more {
 						t.Errorf("%d descriptors more than without connections, want %d", got, more)
 					}
 				}
@@ -588,7 +579,7 @@ func TestConnections_areClosed(t *testing.T) {
 					is(0)
 				}
 			})
-			if got := files(t); got != before {
+			if got := testenv.OpenFiles(t); got != before {
 				t.Errorf("over %v, breaks %v: %d descriptors are left, and were %d", transport, breaks, got, before)
 			}
 		}
