@@ -47,6 +47,7 @@ type channelOut struct {
 	slot   int
 	pulls  bool // the receiver can read the memory of this process
 	full   bool // the last message found no room
+	stays  bool // nothing can be written to the receiver's memory
 }
 
 // unmap gives back what a channel out has had.

@@ -2,19 +2,29 @@ package p2p
 
 import (
 	"encoding/binary"
+	"runtime"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
 )
 
 // pullPiece is how many bytes are pulled in a step, so that other messages do
 // not wait for long: 90 us.
 const pullPiece = 1 << 20
 
-// pulls lets receivers copy from the memory of neighbours.
+// pulls lets receivers copy from the memory of neighbours, and senders that wait for them help (shm.Shared).
 type pulls struct {
-	ep    *Endpoint
-	queue requestQueue
+	ep      *Endpoint
+	queue   requestQueue
+	offered []offered
+}
+
+// offered is how many offers a neighbour has that it may share.
+type offered struct {
+	to *peer
+	n  int
 }
 
 // offer says where a long message lies.
@@ -44,6 +54,9 @@ func (pu *pulls) putOffer(r *Request, p *peer) int {
 		r.offered = true
 		atomic.StoreUint64(&r.guard[0], guardWord(r.wireID()))
 		o.addr, o.guard = mem.AddressOf(r.data.buf), mem.AddressOf(mem.BytesOf(r.guard))
+		if r.total >= shm.ShareLeast {
+			pu.count(p, 1)
+		}
 	}
 	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen:], o.addr)
 	binary.BigEndian.PutUint64(pu.ep.out.head[rtsLen+8:], o.guard)
@@ -57,6 +70,21 @@ func guardWord(id uint32) uint64 { return 1<<32 | uint64(id) }
 func (r *Request) withdraw() {
 	r.offered = false
 	atomic.StoreUint64(&r.guard[0], 0)
+	if r.total >= shm.ShareLeast {
+		r.ep.pulls.count(&r.ep.peers[r.peer], -1)
+	}
+}
+
+// count counts offers to p that it may share.
+func (pu *pulls) count(p *peer, n int) {
+	i := slices.IndexFunc(pu.offered, func(o offered) bool { return o.to == p })
+	if i < 0 {
+		i = len(pu.offered)
+		pu.offered = append(pu.offered, offered{to: p})
+	}
+	if pu.offered[i].n += n; pu.offered[i].n == 0 {
+		pu.offered = slices.Delete(pu.offered, i, i+1)
+	}
 }
 
 // parseOffer reads what putOffer, lend or name wrote.
@@ -83,28 +111,118 @@ func (pu *pulls) start(r *Request) {
 	pu.queue.push(r)
 }
 
-// step copies the next piece of one message.
+// step copies the next part of one message.
 func (pu *pulls) step() int {
-	ep := pu.ep
 	r := pu.queue.head
 	pu.queue.pop()
+	p := &pu.ep.peers[r.peer]
+	if r.written == 0 && r.grant.share == 0 && !pu.ep.eng.Crowded() {
+		r.grant.share = uint8(p.near.Share(r.remote, r.wireID(), mem.AddressOf(r.data.buf), r.grant.size))
+	}
+	if r.grant.share != 0 {
+		pu.stepShared(r, p)
+		return 1
+	}
 	n := min(r.grant.size-r.written, pullPiece)
-	dst := r.data.buf[r.written:][:n]
-	word, err := ep.peers[r.peer].near.Pull(dst, r.offer.addr+r.written, r.offer.guard)
 	switch {
-	case err != nil, word != guardWord(r.remote):
-		// Memory that no other process can read, or the sender is dead, or it
-		// has given the send up and will say why. The stream starts from the
-		// beginning.
-		r.written, r.grant.stream = 0, true
-		r.state = sendCTS
-		ep.out.advanceOrQueue(r)
+	case !pu.pull(r, p, r.written, n):
 	case r.written+n < r.grant.size:
 		r.written += n
 		pu.queue.push(r)
 	default:
-		ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
-		r.complete()
+		pu.done(r)
 	}
 	return 1
+}
+
+// stepShared is step of a message of which the sender may push the rest meanwhile.
+func (pu *pulls) stepShared(r *Request, p *peer) {
+	for n := uint64(0); n < pullPiece; {
+		piece := p.near.Front(int(r.grant.share), r.grant.size)
+		if piece.N == 0 {
+			r.written = r.grant.size
+			pu.settle(r, p)
+			return
+		}
+		if !pu.pull(r, p, piece.Off, piece.N) {
+			return
+		}
+		n += piece.N
+		r.written += piece.N
+	}
+	pu.queue.push(r)
+}
+
+// pull copies bytes of a message from an offset on. When that is not possible it lets the data come in a stream.
+func (pu *pulls) pull(r *Request, p *peer, off, n uint64) bool {
+	word, err := p.near.Pull(r.data.buf[off:][:n], r.offer.addr+off, r.offer.guard)
+	if err == nil && word == guardWord(r.remote) {
+		return true
+	}
+	// Memory that no other process can read, or the sender is dead, or it
+	// has given the send up and will say why. The stream starts from the
+	// beginning, behind what the sender has begun to push.
+	if r.grant.share != 0 {
+		p.near.Unshare(int(r.grant.share))
+		r.grant.share = 0
+	}
+	r.written, r.grant.stream = 0, true
+	r.state = sendCTS
+	pu.ep.out.advanceOrQueue(r)
+	return false
+}
+
+// settle ends a message all pieces of which are copied, or are being pushed: then the sender says when they are there.
+func (pu *pulls) settle(r *Request, p *peer) {
+	switch p.near.Settle(int(r.grant.share)) {
+	case shm.Awaited:
+		r.state = waitFIN
+	case shm.Failed:
+		r.grant.share, r.written = 0, 0
+		r.state = waitTurn
+		pu.queue.push(r)
+	default:
+		r.grant.share = 0
+		pu.done(r)
+	}
+}
+
+// done lets the sender have its memory back.
+func (pu *pulls) done(r *Request) {
+	pu.ep.out.notify(int(r.peer), kindFIN, 0, r.remote)
+	r.complete()
+}
+
+// retract takes the memory of r, which fails, back from a sender that may write to it, and waits for what that has begun, which
+// is one system call.
+func (pu *pulls) retract(r *Request) {
+	for !pu.ep.peers[r.peer].near.Unshare(int(r.grant.share)) {
+		runtime.Gosched()
+	}
+	r.grant.share = 0
+}
+
+// push copies the next piece of a message that a neighbour shares, if one does.
+func (pu *pulls) push() int {
+	ep := pu.ep
+	for i := range pu.offered {
+		p := pu.offered[i].to
+		s, ok := p.near.Shared()
+		if !ok {
+			continue
+		}
+		r := ep.requests.lookup(s.Request)
+		if r == nil || r.state != waitCTS || !r.offered || r.peer != p.rank || s.Size > r.total {
+			continue
+		}
+		n, tell := p.near.Push(&s, r.data.buf)
+		if tell {
+			ep.out.notify(int(p.rank), kindFIN, 0, s.Receive)
+		}
+		if n > 0 {
+			ep.Stats.Pushed++
+			return 1
+		}
+	}
+	return 0
 }

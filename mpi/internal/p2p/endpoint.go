@@ -18,6 +18,7 @@ type Stats struct {
 	Met               uint64 // of the delegated ones, those that went from ghost to ghost
 	Atomics           uint64 // of memory of others, asked for
 	Near              uint64 // of the eager ones, those through shared memory
+	Pushed            uint64 // pieces of large messages that this rank has copied into the memory of neighbours
 	Unexpected        uint64 // messages that came before their receive
 	Queued            uint64 // times that the queue pair had no room
 	Malformed         uint64 // messages that our code did not send

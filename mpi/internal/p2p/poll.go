@@ -117,6 +117,8 @@ func (pl *poller) pollChannels(budget int) int {
 	}
 	if ep.pulls.queue.head != nil {
 		n += ep.pulls.step()
+	} else if len(ep.pulls.offered) > 0 {
+		n += ep.pulls.push()
 	}
 	for way := ep.near.channels.Lost(); way != nil; way = ep.near.channels.Lost() {
 		ep.failures.left(way.Rank(), way.Err().Error())

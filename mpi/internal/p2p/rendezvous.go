@@ -353,6 +353,10 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 		ep.Stats.Stale++
 		return
 	}
+	if r.grant.share != 0 {
+		ep.pulls.settle(r, &ep.peers[r.peer])
+		return
+	}
 	if h.tag == finFailed || r.grant.stream && r.written < r.grant.size {
 		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 		return

@@ -222,6 +222,9 @@ func (r *Request) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
+	if r.grant.share != 0 {
+		r.ep.pulls.retract(r)
+	}
 	switch {
 	case r.inFlight > 0:
 		r.state = lingering
