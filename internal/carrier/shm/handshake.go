@@ -121,6 +121,19 @@ func receive(fd int) (handshake, error) {
 	return l, nil
 }
 
+// receiveAnswer is receive for the socket of an answer, where a message may be behind the end: Linux looks first
+// whether there is a message and then whether the other end is closed, and the other end may send and
+// close in between. When the end is seen nothing more can come, so that one more look is enough. No
+// body: the other end is closed, or its process has ended, and there is no answer.
+func receiveAnswer(fd int) (handshake, error) {
+	l, err := receive(fd)
+	if err == nil && len(l.body) == 0 {
+		l.discard()
+		l, err = receive(fd)
+	}
+	return l, err
+}
+
 // discard closes the descriptors of a handshake.
 func (l *handshake) discard() {
 	for _, fd := range l.fds {

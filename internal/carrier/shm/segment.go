@@ -185,7 +185,7 @@ func awaitAnswer(f *os.File) (answer handshake, err error) {
 	}
 	var bad error
 	err = raw.Read(func(fd uintptr) bool {
-		answer, bad = receive(int(fd))
+		answer, bad = receiveAnswer(int(fd))
 		return !errors.Is(bad, unix.EAGAIN)
 	})
 	if err = errors.Join(err, bad); err != nil {
