@@ -1,6 +1,9 @@
 package shm
 
-import "errors"
+import (
+	"errors"
+	"sync/atomic"
+)
 
 // Channel is the way to one neighbour and back.
 //
@@ -17,6 +20,8 @@ type Channel struct {
 	loss     loss
 
 	answer *handshake // that has come; under Channels.mu
+
+	unheard atomic.Uint32 // calls for segments that its listener had no room for
 }
 
 // asked is how far a channel is on its way out.
