@@ -18,7 +18,7 @@ type Wait struct {
 	Bytes   int       // of the message, or of the room for it
 	Since   mono.Time // when it began
 	Awake   mono.Time // when the rank has looked last whether it is over; Never while it sleeps
-	Tries   int       // how often it has tried in vain what nobody wakes it for: ForLock and ForSegment
+	Tries   int       // how often the rank has tried in vain: of ForLock and ForSegment
 	Calls   []uintptr // program counters of the goroutine that waits, the innermost first
 }
 
