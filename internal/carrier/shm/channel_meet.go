@@ -36,6 +36,9 @@ func (l *Channels) accept(from *handshake) bool {
 	if in.pid != 0 {
 		a.Pulls = 1
 	}
+	if l.fences {
+		a.Fences = 1
+	}
 	l.grant(in.alive, from.fds[0], &a, fd, l.bitmap.fd)
 	return true
 }
@@ -108,6 +111,9 @@ func (l *Channels) meetAll() {
 	for _, n := range l.channels {
 		if n.asked == called && n.out == nil && n.err == nil {
 			l.hear(n)
+		}
+		if n.out != nil {
+			n.out.late = n.out.fences && l.registered.Load()
 		}
 		if n.out != nil && n.alive.gone.Load() || n.in != nil && n.in.alive.gone.Load() {
 			n.lose(ErrGone)
@@ -188,7 +194,7 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(page))
 	}
-	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, bitmap: bitmap{page: page}}
+	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, fences: a.Fences == 1, bitmap: bitmap{page: page}}
 	o.bitmap.cover(o.slot)
 	if o.slot < channelsPopulated {
 		_ = populate(o.mapped) // the receiver has done so, too

@@ -116,6 +116,7 @@ type writer struct {
 	limit  uint64     // position that may not be passed
 	clean  uint64     // there and at next the header is 0
 	lied   bool       // the receiver has released what was never there
+	late   bool       // what is loaded behind commit may be older than the record: the receiver sees to that (fence.go)
 	bell   event.Bell // the receiver's
 	mapped []byte     // control and data
 }
@@ -157,7 +158,11 @@ func (w *writer) commit(n int) {
 	if end > w.clean {
 		w.wipe(end)
 	}
-	w.header(w.start).Store(present | uint64(n))
+	if w.late {
+		mem.StoreRelease(w.header(w.start), present|uint64(n))
+	} else {
+		w.header(w.start).Store(present | uint64(n))
+	}
 	if w.start != w.next {
 		w.header(w.next).Store(present | skip)
 	}
