@@ -30,7 +30,7 @@ func (l *Channels) accept(from *handshake) bool {
 		return true
 	}
 	if in.slot < channelsPopulated {
-		_ = populate(in.mapped) // else each page comes when it is touched
+		_ = populate(atFirst(in.mapped)) // else each page comes when it is touched
 	}
 	a := answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most), Slot: uint32(in.slot)}
 	if in.pid != 0 {
@@ -46,6 +46,9 @@ func (l *Channels) accept(from *handshake) bool {
 // channelsPopulated is how many rings of a process have all their pages at once. Of more
 // neighbours most send little.
 const channelsPopulated = 16
+
+// atFirst returns what short records use of a ring that is mapped.
+func atFirst(mapped []byte) []byte { return mapped[:min(len(mapped), dataAt+shortRecords)] }
 
 // newIn makes the ring of a neighbour. It returns the memfd, too, which the
 // caller closes.
@@ -194,10 +197,11 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(page))
 	}
+	w.short = shortRecords
 	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, fences: a.Fences == 1, bitmap: bitmap{page: page}}
 	o.bitmap.cover(o.slot)
 	if o.slot < channelsPopulated {
-		_ = populate(o.mapped) // the receiver has done so, too
+		_ = populate(atFirst(o.mapped)) // the receiver has done so, too
 	}
 	unix.Close(from.fds[0])
 	unix.Close(from.fds[2])

@@ -17,7 +17,7 @@ type ChannelsConfig struct {
 	// Rank is the number by which neighbours know this end.
 	Rank int
 	// Ring is how many bytes a channel holds in one direction, a power of two;
-	// default 64 KiB, or as much as Message wants. Memory is taken when it is
+	// default 256 KiB, or as much as Message wants. Memory is taken when it is
 	// used, 4 KiB more come with each direction.
 	Ring int
 	// Message is how long the longest message at least may be, in bytes.
@@ -27,7 +27,7 @@ type ChannelsConfig struct {
 }
 
 const (
-	channelRing  = 64 << 10
+	channelRing  = 256 << 10
 	channelPeers = bitmapWords * 64
 )
 
@@ -127,9 +127,9 @@ func (l *Channels) openAll() (err error) {
 }
 
 // channelMost returns the longest message in bytes that a ring of this size
-// carries. A reader tells what it has read a quarter of the ring late, and up
-// to one record is skipped where the ring ends; so a sender always finds room
-// in the end.
+// carries. A reader tells what it has read a quarter of the ring late at most, and up
+// to one record is skipped where the ring ends, or more in front of a shorter one (writer.reserve); so a
+// sender always finds room in the end.
 func channelMost(ring int) int { return ring/8*3 - 2*granule - headerLen }
 
 // Name returns the name by which neighbours find this end, a word of at most 64

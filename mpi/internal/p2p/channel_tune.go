@@ -30,13 +30,14 @@ type tuner struct {
 }
 
 const (
-	tuneLeast  = 4 << 10 // bytes; the limit is not below
-	tuneTimed  = 2 << 10 // bytes of the shortest copy that is timed
-	tuneCopies = 8       // timed for a decision
-	tuneEvery  = 8       // one of so many copies is timed, after the first decision
-	tuneTries  = 64      // one of so many messages above the limit is copied, to be timed
-	pullTurn   = 300     // ns that RTS and FIN take
-	bothCopies = 1.5     // times as long as the sender's
+	tuneLeast  = 4 << 10  // bytes; the limit is not below,
+	tuneMost   = 24 << 10 // nor above
+	tuneTimed  = 2 << 10  // bytes of the shortest copy that is timed
+	tuneCopies = 8        // timed for a decision
+	tuneEvery  = 8        // one of so many copies is timed, after the first decision
+	tuneTries  = 64       // one of so many messages above the limit is copied, to be timed
+	pullTurn   = 300      // ns that RTS and FIN take
+	bothCopies = 1.5      // times as long as the sender's
 )
 
 // due reports whether the next copy is to be timed.
