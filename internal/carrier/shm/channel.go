@@ -51,6 +51,7 @@ type channelOut struct {
 	bitmap bitmap
 	slot   int
 	pulls  bool // the receiver can read the memory of this process
+	fences bool // the receiver has this process execute a fence before it sleeps for long
 	full   bool // the last message found no room
 }
 

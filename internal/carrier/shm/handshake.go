@@ -18,7 +18,7 @@ import (
 // channel the receiver's bitmap.
 const (
 	magic   = 0x78_77_73_6d // "xwsm"
-	version = 3
+	version = 4
 
 	nonceLen = 16
 )
@@ -54,6 +54,7 @@ type answer struct {
 	Most    uint32 // longest payload in bytes
 	Slot    uint32
 	Pulls   uint32 // to a channel: 1 when the receiver can read the sender's memory
+	Fences  uint32 // likewise: 1 when the receiver has the sender execute a fence before it sleeps for long
 }
 
 // usable accepts only rings that a sender can write to.
