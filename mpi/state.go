@@ -154,8 +154,11 @@ func waiter(calls []uintptr) (name string) {
 
 // waitedFor says what a wait is for.
 func waitedFor(w p2p.Wait) string {
-	if w.For == "" {
+	switch w.For {
+	case "":
 		return "anything that moves"
+	case p2p.ForLock, p2p.ForSegment:
+		return fmt.Sprintf("%s of rank %d, after %d tries", w.For, w.Peer, w.Tries)
 	}
 	var b strings.Builder
 	b.WriteString(w.For)

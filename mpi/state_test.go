@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +34,8 @@ func TestPublicCall(t *testing.T) {
 
 func TestWaitedFor(t *testing.T) {
 	for want, w := range map[string]p2p.Wait{
+		"a lock of rank 3, after 500 tries":                                                                      {For: p2p.ForLock, From: true, Peer: 3, Tries: 500},
+		"a segment of rank 2, after 0 tries":                                                                     {For: p2p.ForSegment, From: true, Peer: 2},
 		"anything that moves":                                                                                    {},
 		"a message of up to 8 bytes from rank 3 with tag 0":                                                      {For: "a message", From: true, Peer: 3, Bytes: 8},
 		"a message of up to 8 bytes from any rank with any tag of MPI_COMM_SELF":                                 {For: "a message", From: true, Peer: match.Any, Tag: match.Any, Bytes: 8, Context: selfContext},
@@ -82,10 +86,41 @@ func TestWitness(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	if err = Run(2, func(p *Proc) error { return witnessLock(w, p) }); err != nil {
+		t.Error(err)
+	}
 	if job, ok := boot.Solo().(boot.Stateful); ok {
 		t.Errorf("%T is asked, by nobody", job)
 	}
 	if d := ago(mono.Time(5), mono.Never); d != 0 {
 		t.Error(d)
 	}
+}
+
+// witnessLock has rank 0 wait for a lock in shared memory until it has told twice of its tries, each
+// time of more.
+func witnessLock(w *witness, p *Proc) error {
+	c := p.World()
+	window, _, err := WinAllocate[int64](c, 1, nil)
+	if err == nil && c.Rank() == 1 {
+		err = window.Lock(LockExclusive, 1, 0)
+	}
+	if err = errors.Join(err, c.Barrier()); err != nil {
+		return err
+	}
+	if c.Rank() == 0 {
+		w.ep.Store(p.ep)
+		err = errors.Join(window.Lock(LockShared, 1, 0), window.Unlock(1))
+	} else {
+		for told, last := 0, 0; told < 2; time.Sleep(time.Millisecond) {
+			head, _, _ := strings.Cut(w.state(), "\n")
+			_, what, _ := strings.Cut(head, "waits for ")
+			tries := 0
+			if n, _ := fmt.Sscanf(what, "a lock of rank 1, after %d tries", &tries); n == 1 && strings.Contains(head, "Win.Lock") && tries > last {
+				told, last = told+1, tries
+			}
+		}
+		err = window.Unlock(1)
+	}
+	return errors.Join(err, window.Free())
 }

@@ -3,6 +3,7 @@ package progress
 import (
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -64,12 +65,15 @@ type Poller struct {
 	policy yieldPolicy
 	event  event.Bell    // that Wake rings
 	fds    []unix.PollFd // the first is event
-	bells  []Bell
+	bells  []Dozer
+	dozes  bool // of some bells Doze is another call than FD
+	dozing bool // bells are asked for a short wait
 	state  atomic.Uint32
 	nest   *nest // nil until FD is called
 
 	others sync.Locker   // what to let go of while it waits; nil: nothing
 	copied []unix.PollFd // of fds, which others may change during ppoll
+	polled []unix.PollFd // in the last ppoll: fds or copied
 }
 
 // The states of a poller.
@@ -154,12 +158,33 @@ type Bell interface {
 	FD() int
 }
 
+// Dozer is a Bell that can be had for less before a wait of up to dozeMost. For the rare thing of which
+// it does not tell then, FD must be called behind that.
+type Dozer interface {
+	Bell
+	Doze() int
+}
+
+// dozeMost is how long a wait is that begins with Doze: so seldom is FD called, and so late may come what is
+// not told of.
+const dozeMost = 5 * mono.Millisecond
+
+// plainBell is a Bell of which each wait costs the same.
+type plainBell struct{ Bell }
+
+// Doze implements Dozer.
+func (b plainBell) Doze() int { return b.FD() }
+
 // WatchBell is Watch for the descriptor of b, which is asked for before each
 // wait. Unwatch forgets the descriptor, and b with it.
 func (p *Poller) WatchBell(b Bell) {
 	if fd := b.FD(); fd >= 0 {
 		p.Watch(fd)
-		p.bells = append(p.bells, b)
+		d, ok := b.(Dozer)
+		if !ok {
+			d = plainBell{b}
+		}
+		p.bells, p.dozes = append(p.bells, d), p.dozes || ok
 	}
 }
 
@@ -171,7 +196,7 @@ func (p *Poller) Unwatch(fd int) {
 			if p.nest != nil {
 				_ = p.nest.set.Remove(fd)
 			}
-			p.bells = slices.DeleteFunc(p.bells, func(b Bell) bool { return b.FD() == fd })
+			p.bells = slices.DeleteFunc(p.bells, func(b Dozer) bool { return b.FD() == fd })
 			return
 		}
 	}
@@ -255,51 +280,89 @@ func (p *Poller) spinShared() (slept bool) {
 // block waits in ppoll until something that is watched has input, Wake is
 // called, a signal comes or the time is until.
 func (p *Poller) block(until mono.Time) {
-	var timeout *unix.Timespec // nil waits for ever
-	if until != mono.Never {
-		rest := until.Sub(p.clock.Now())
-		if rest <= 0 {
-			return
-		}
-		ts := unix.NsecToTimespec(int64(rest))
-		timeout = &ts
+	rest := p.left(until)
+	if rest <= 0 {
+		return
 	}
 	if p.state.Swap(asleep) == notified { // else it was awake, or FD left it asleep
 		p.state.Store(awake)
 		return
 	}
+	p.dozing = p.dozes
 	p.ask()
-	// Whatever the error, Park may return early; in practice it is a signal.
-	fds := p.fds
-	if p.others != nil {
-		p.copied = append(p.copied[:0], p.fds...)
-		fds = p.copied
-		p.others.Unlock()
-	}
 	Restore()
-	n, _ := unix.Ppoll(fds, timeout, nil)
-	if p.others != nil {
-		p.others.Lock()
+	n := 0
+	if p.dozing {
+		n = p.wait(min(rest, dozeMost))
+		p.dozing = false
+		if rest = p.left(until); n == 0 && rest > 0 {
+			p.ask()
+		}
+	}
+	if n == 0 && rest > 0 {
+		n = p.wait(rest)
 	}
 	p.state.Store(awake)
 	if n > 0 {
-		p.look(fds)
+		p.look()
 	}
+}
+
+// forEver is what is left until mono.Never.
+const forEver = mono.Duration(math.MaxInt64)
+
+func (p *Poller) left(until mono.Time) mono.Duration {
+	if until == mono.Never {
+		return forEver
+	}
+	return until.Sub(p.clock.Now())
+}
+
+// wait is one ppoll, and returns how many descriptors have something. Whatever the error, Park may
+// return early; in practice it is a signal.
+func (p *Poller) wait(most mono.Duration) int {
+	var timeout *unix.Timespec
+	if most != forEver {
+		ts := unix.NsecToTimespec(int64(most))
+		timeout = &ts
+	}
+	p.polled = p.fds
+	if p.others != nil {
+		p.copied = append(p.copied[:0], p.fds...)
+		p.polled = p.copied
+		p.others.Unlock()
+	}
+	n, _ := unix.Ppoll(p.polled, timeout, nil)
+	if p.others != nil {
+		p.others.Lock()
+	}
+	return n
 }
 
 // ask prepares the bells for a wait.
 func (p *Poller) ask() {
 	for _, b := range p.bells {
-		b.FD()
+		if p.dozing {
+			b.Doze()
+		} else {
+			b.FD()
+		}
 	}
 }
 
-// Rearm implements Sharer.
-func (p *Poller) Rearm() { p.ask() }
+// Rearm implements Sharer. During a long wait it ends that, for FD may cost a caller that sends often too much.
+func (p *Poller) Rearm() {
+	if p.dozes && !p.dozing {
+		p.Wake()
+		return
+	}
+	p.ask()
+}
 
 // look empties the eventfd and finds descriptors that were closed:
 // with one of them watched no Park would wait again.
-func (p *Poller) look(fds []unix.PollFd) {
+func (p *Poller) look() {
+	fds := p.polled
 	if fds[0].Revents != 0 {
 		p.event.Quiet()
 	}

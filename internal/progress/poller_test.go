@@ -111,6 +111,42 @@ func TestPark_asksBellsBeforeWaiting(t *testing.T) {
 	}
 }
 
+// dozer is a bell that is asked for short waits, too, and then tells of nothing.
+type dozer struct {
+	bell
+	dozed int
+}
+
+func (d *dozer) Doze() int {
+	d.dozed++
+	return d.fd
+}
+
+// A wait begins as a short one, of which a bell may miss something, and goes on as one of which it does not.
+func TestPark_dozes(t *testing.T) {
+	p := newPoller(t, PollerConfig{NoSpin: true})
+	d := &dozer{bell{t, eventfd(t), 0}, 0}
+	p.WatchBell(d)
+	if _, err := unix.Read(d.fd, make([]byte, 8)); err != nil {
+		t.Fatal(err)
+	}
+	d.asked = 0
+	p.Park(mono.Real{}.Now().Add(dozeMost/2), 0)
+	if d.dozed != 1 || d.asked != 0 {
+		t.Errorf("before a short wait asked %d times, %d times for a long one", d.dozed, d.asked)
+	}
+	p.Park(mono.Never, 0) // would hang
+	if d.dozed != 2 || d.asked != 1 {
+		t.Errorf("before a long wait asked %d times, %d times for a long one", d.dozed-1, d.asked)
+	}
+	if p.Rearm(); d.dozed != 2 || d.asked != 1 || p.state.Load() != notified {
+		t.Error("others during a long wait pay for another one")
+	}
+	if _, err := p.FD(mono.Never); err != nil || d.asked != 2 {
+		t.Errorf("a caller that waits on a descriptor has bells asked %d times for a long wait: %v", d.asked-1, err)
+	}
+}
+
 func TestPark_spins(t *testing.T) {
 	for name, c := range map[string]PollerConfig{
 		"yieldNever": {},

@@ -1,6 +1,9 @@
 package shm
 
-import "errors"
+import (
+	"errors"
+	"sync/atomic"
+)
 
 // Channel is the way to one neighbour and back.
 //
@@ -17,6 +20,8 @@ type Channel struct {
 	loss     loss
 
 	answer *handshake // that has come; under Channels.mu
+
+	unheard atomic.Uint32 // calls for segments that its listener had no room for
 }
 
 // asked is how far a channel is on its way out.
@@ -46,6 +51,7 @@ type channelOut struct {
 	bitmap bitmap
 	slot   int
 	pulls  bool // the receiver can read the memory of this process
+	fences bool // the receiver has this process execute a fence before it sleeps for long
 	full   bool // the last message found no room
 	stays  bool // nothing can be written to the receiver's memory
 }

@@ -30,11 +30,14 @@ func (l *Channels) accept(from *handshake) bool {
 		return true
 	}
 	if in.slot < channelsPopulated {
-		_ = populate(in.mapped) // else each page comes when it is touched
+		_ = populate(atFirst(in.mapped)) // else each page comes when it is touched
 	}
 	a := answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most), Slot: uint32(in.slot)}
 	if in.pid != 0 {
 		a.Pulls = 1
+	}
+	if l.fences {
+		a.Fences = 1
 	}
 	l.grant(in.alive, from.fds[0], &a, fd, l.bitmap.fd)
 	return true
@@ -43,6 +46,9 @@ func (l *Channels) accept(from *handshake) bool {
 // channelsPopulated is how many rings of a process have all their pages at once. Of more
 // neighbours most send little.
 const channelsPopulated = 16
+
+// atFirst returns what short records use of a ring that is mapped.
+func atFirst(mapped []byte) []byte { return mapped[:min(len(mapped), dataAt+shortRecords)] }
 
 // newIn makes the ring of a neighbour. It returns the memfd, too, which the
 // caller closes.
@@ -108,6 +114,9 @@ func (l *Channels) meetAll() {
 	for _, n := range l.channels {
 		if n.asked == called && n.out == nil && n.err == nil {
 			l.hear(n)
+		}
+		if n.out != nil {
+			n.out.late = n.out.fences && l.registered.Load()
 		}
 		if n.out != nil && n.alive.gone.Load() || n.in != nil && n.in.alive.gone.Load() {
 			n.lose(ErrGone)
@@ -188,10 +197,11 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	if err != nil {
 		return nil, errors.Join(err, unix.Munmap(page))
 	}
-	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, bitmap: bitmap{page: page}}
+	w.short = shortRecords
+	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, fences: a.Fences == 1, bitmap: bitmap{page: page}}
 	o.bitmap.cover(o.slot)
 	if o.slot < channelsPopulated {
-		_ = populate(o.mapped) // the receiver has done so, too
+		_ = populate(atFirst(o.mapped)) // the receiver has done so, too
 	}
 	unix.Close(from.fds[0])
 	unix.Close(from.fds[2])

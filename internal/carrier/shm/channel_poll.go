@@ -106,7 +106,7 @@ func (in *channelIn) take() []byte {
 func (in *channelIn) release() {
 	in.next += in.taken
 	in.taken = 0
-	if in.next-in.told >= uint64(len(in.data)/4) {
+	if in.next-in.told >= uint64(min(len(in.data), shortRecords)/4) {
 		in.tell(in.next)
 		if in.wantSpace().Load() != 0 && in.wantSpace().Swap(0) != 0 {
 			in.bell.Ring()

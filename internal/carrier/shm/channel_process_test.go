@@ -72,6 +72,8 @@ func neighbour(role string) {
 		for { // until it is killed
 			l.Next()
 		}
+	case "race": // see TestChannels_settle
+		race(l, n)
 	case "echo":
 		for !n.Put(nil, nil) { // opens the way back
 			l.Next()

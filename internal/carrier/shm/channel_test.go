@@ -68,7 +68,13 @@ func next(l *Channels) (int, []byte) {
 
 // TestChannel_order moves messages of all lengths many times around the ring.
 func TestChannel_order(t *testing.T) {
-	ends := newChannels(t, 2, ChannelsConfig{Ring: ringMin})
+	for _, ring := range []int{ringMin, channelRing} {
+		testOrder(t, ring)
+	}
+}
+
+func testOrder(t *testing.T, ring int) {
+	ends := newChannels(t, 2, ChannelsConfig{Ring: ring})
 	tx, rx := ends[0], ends[1]
 	out := tx.byRank[1]
 	data := make([]byte, tx.MaxMessage())
@@ -109,6 +115,41 @@ func TestChannel_order(t *testing.T) {
 	}
 	if full < 100 {
 		t.Errorf("the channel was full %d times only", full)
+	}
+}
+
+// Short messages go round in the first part of a ring, also behind long ones, which fill all of it.
+func TestChannel_short(t *testing.T) {
+	ends := newChannels(t, 2, ChannelsConfig{})
+	put(t, ends[0], ends[1], nil, nil)
+	next(ends[1])
+	ends[1].Release()
+	out := ends[0].byRank[1]
+	for round := range 10 {
+		long := 0
+		for out.Put(nil, make([]byte, 20_000)) {
+			long++
+		}
+		if want := channelRing/20_500 - 1; long < want {
+			t.Errorf("round %d: the ring has room for %d long messages, want %d", round, long, want)
+		}
+		for range long {
+			next(ends[1])
+			ends[1].Release()
+		}
+		for i := range 500 * round {
+			n := 100 + 900*(i%2)
+			if !out.Put(nil, make([]byte, n)) {
+				t.Fatalf("round %d: short message %d finds no room", round, i)
+			}
+			if at := out.out.start & out.out.mask; at > shortRecords+2*recordLen(1000) {
+				t.Fatalf("round %d: short message %d is at %d", round, i, at)
+			}
+			if _, b := next(ends[1]); len(b) != n {
+				t.Fatalf("round %d: message %d has %d bytes, want %d", round, i, len(b), n)
+			}
+			ends[1].Release()
+		}
 	}
 }
 

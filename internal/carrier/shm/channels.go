@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,7 +17,7 @@ type ChannelsConfig struct {
 	// Rank is the number by which neighbours know this end.
 	Rank int
 	// Ring is how many bytes a channel holds in one direction, a power of two;
-	// default 64 KiB, or as much as Message wants. Memory is taken when it is
+	// default 256 KiB, or as much as Message wants. Memory is taken when it is
 	// used, 4 KiB more come with each direction.
 	Ring int
 	// Message is how long the longest message at least may be, in bytes.
@@ -26,7 +27,7 @@ type ChannelsConfig struct {
 }
 
 const (
-	channelRing  = 64 << 10
+	channelRing  = 256 << 10
 	channelPeers = bitmapWords * 64
 )
 
@@ -64,6 +65,9 @@ type Channels struct {
 	reading  *channelIn   // whose message the caller has
 	leaving  int          // channels whose neighbour is gone and not reported
 	sleeping bool         // neighbours were told to ring the bell
+	fences   bool         // a long sleep begins with a fence of theirs
+
+	registered atomic.Bool // fences of neighbours are executed by this process
 
 	pull puller
 
@@ -84,11 +88,22 @@ func OpenChannels(c ChannelsConfig) (*Channels, error) {
 		return nil, fmt.Errorf("shm: ChannelsConfig.Ring is %d: want a power of two from %d to %d", c.Ring, ringMin, ringMax)
 	}
 	l := &Channels{cfg: c, most: channelMost(c.Ring), byRank: map[int]*Channel{}}
+	if l.fences = fencing(); l.fences {
+		go l.join() // before there are messages, if possible
+	}
 	_, _ = rand.Read(l.nonce[:]) // never fails
 	if err := l.openAll(); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// join has this process execute fences of neighbours.
+func (l *Channels) join() {
+	if register() {
+		l.registered.Store(true)
+		l.changed.Add(1)
+	}
 }
 
 func (l *Channels) openAll() (err error) {
@@ -112,9 +127,9 @@ func (l *Channels) openAll() (err error) {
 }
 
 // channelMost returns the longest message in bytes that a ring of this size
-// carries. A reader tells what it has read a quarter of the ring late, and up
-// to one record is skipped where the ring ends; so a sender always finds room
-// in the end.
+// carries. A reader tells what it has read a quarter of the ring late at most, and up
+// to one record is skipped where the ring ends, or more in front of a shorter one (writer.reserve); so a
+// sender always finds room in the end.
 func channelMost(ring int) int { return ring/8*3 - 2*granule - headerLen }
 
 // Name returns the name by which neighbours find this end, a word of at most 64
@@ -159,17 +174,47 @@ func (l *Channels) Add(rank int, name string) (*Channel, error) {
 // something to do, or neighbours ring it when there will be. So call it before
 // each wait: no peer rings it once Next was called again. It is always the same.
 func (l *Channels) FD() int {
+	fd := l.Doze()
+	if l.fences && !l.settle() {
+		l.bell.Ring()
+	}
+	return fd
+}
+
+// settle has neighbours see what arm has told them, and reports whether there is nothing that they put before.
+func (l *Channels) settle() bool {
+	return len(l.slots) == 0 || (!l.fences || fence()) && !l.pressing()
+}
+
+// settleLooks take 1 us or more: a store comes to the other cores in a fraction of that.
+const settleLooks = 500
+
+// Doze is FD for a wait of some milliseconds at most. It takes less time, but neighbours may fail to ring for what
+// they put at that moment, if a record takes longer to come than these looks (fence.go).
+func (l *Channels) Doze() int {
 	l.bell.Quiet()
+	l.arm()
+	looks := 1
+	if l.fences {
+		looks += settleLooks / (1 + len(l.slots))
+	}
+	for ; looks > 0; looks-- {
+		if l.pressing() { // only now: what came before was not rung for
+			l.bell.Ring()
+			break
+		}
+	}
+	return int(l.bell)
+}
+
+// arm tells neighbours to ring the bell.
+func (l *Channels) arm() {
 	l.sleeping = true
 	for _, in := range l.slots {
 		if in != nil {
 			in.asleep.Store(wantBell)
 		}
 	}
-	if l.pressing() { // only now: what came before was not rung for
-		l.bell.Ring()
-	}
-	return int(l.bell)
 }
 
 // pressing reports whether the engine must not sleep. A sender that waits for room asks

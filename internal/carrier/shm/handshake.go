@@ -18,7 +18,7 @@ import (
 // channel the receiver's bitmap.
 const (
 	magic   = 0x78_77_73_6d // "xwsm"
-	version = 3
+	version = 4
 
 	nonceLen = 16
 )
@@ -54,6 +54,7 @@ type answer struct {
 	Most    uint32 // longest payload in bytes
 	Slot    uint32
 	Pulls   uint32 // to a channel: 1 when the receiver can read the sender's memory
+	Fences  uint32 // likewise: 1 when the receiver has the sender execute a fence before it sleeps for long
 }
 
 // usable accepts only rings that a sender can write to.
@@ -119,6 +120,19 @@ func receive(fd int) (handshake, error) {
 		return handshake{}, errOpened
 	}
 	return l, nil
+}
+
+// receiveAnswer is receive for the socket of an answer, where a message may be behind the end: Linux looks first
+// whether there is a message and then whether the other end is closed, and the other end may send and
+// close in between. When the end is seen nothing more can come, so that one more look is enough. No
+// body: the other end is closed, or its process has ended, and there is no answer.
+func receiveAnswer(fd int) (handshake, error) {
+	l, err := receive(fd)
+	if err == nil && len(l.body) == 0 {
+		l.discard()
+		l, err = receive(fd)
+	}
+	return l, err
 }
 
 // discard closes the descriptors of a handshake.

@@ -56,6 +56,13 @@ const (
 	wantBit  = 2 // the bit on the bitmap
 )
 
+// A ring has room for a row of long records, so that the sender of one does not wait for the receiver; short
+// ones go by the dozen and more into the first part of it, which stays in the caches nearest to both cores.
+const (
+	shortRecords = 64 << 10 // bytes
+	recordsAhead = 64       // of one length are as many as are of use
+)
+
 // recordLen returns how many bytes a record with a payload of n bytes takes.
 func recordLen(n int) uint64 { return uint64(n+headerLen+granule-1) &^ (granule - 1) }
 
@@ -117,6 +124,8 @@ type writer struct {
 	limit  uint64     // position that may not be passed
 	clean  uint64     // there and at next the header is 0
 	lied   bool       // the receiver has released what was never there
+	short  uint64     // bytes of the ring that short records use; 0: all
+	late   bool       // what is loaded behind commit may be older than the record: the receiver sees to that (fence.go)
 	bell   event.Bell // the receiver's
 	mapped []byte     // control and data
 }
@@ -140,7 +149,8 @@ func (w *writer) unmap() error {
 // false means that there is no room.
 func (w *writer) reserve(n int) (dst []byte, ok bool) {
 	need, start := recordLen(n), w.next
-	if rest := uint64(len(w.data)) - start&w.mask; rest < need {
+	off := start & w.mask
+	if rest := uint64(len(w.data)) - off; rest < need || w.short > 0 && off >= max(w.short, recordsAhead*need) {
 		start += rest
 	}
 	end := start + need
@@ -158,7 +168,11 @@ func (w *writer) commit(n int) {
 	if end > w.clean {
 		w.wipe(end)
 	}
-	w.header(w.start).Store(present | uint64(n))
+	if w.late {
+		mem.StoreRelease(w.header(w.start), present|uint64(n))
+	} else {
+		w.header(w.start).Store(present | uint64(n))
+	}
 	if w.start != w.next {
 		w.header(w.next).Store(present | skip)
 	}

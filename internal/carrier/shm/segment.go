@@ -141,6 +141,10 @@ func (n *Channel) OpenSegment(id uint64, size int) (*Segment, error) {
 	return &Segment{b: b, id: id}, nil
 }
 
+// Unheard returns how often OpenSegment has asked while the neighbour's listener had no room for another
+// call. Any goroutine may call it.
+func (n *Channel) Unheard() uint32 { return n.unheard.Load() }
+
 // fetchSegment returns the descriptor of a segment.
 func (n *Channel) fetchSegment(id uint64) (fd int, err error) {
 	asked := -1
@@ -149,6 +153,7 @@ func (n *Channel) fetchSegment(id uint64) (fd int, err error) {
 		switch {
 		case err == nil:
 		case errors.Is(err, unix.EAGAIN):
+			n.unheard.Add(1)
 			time.Sleep(askInterval)
 		case errors.Is(err, unix.ECONNREFUSED):
 			return -1, ErrGone
@@ -185,7 +190,7 @@ func awaitAnswer(f *os.File) (answer handshake, err error) {
 	}
 	var bad error
 	err = raw.Read(func(fd uintptr) bool {
-		answer, bad = receive(int(fd))
+		answer, bad = receiveAnswer(int(fd))
 		return !errors.Is(bad, unix.EAGAIN)
 	})
 	if err = errors.Join(err, bad); err != nil {

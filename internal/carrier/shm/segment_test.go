@@ -175,3 +175,44 @@ func TestSegment_killed(t *testing.T) {
 		t.Errorf("segments are mapped %d times still", n)
 	}
 }
+
+// An answer is not missed where the other end closes behind it, though it does both between two looks of one
+// receive: at the messages, and whether there will be more. That is so once in some thousand times.
+func TestReceiveAnswer_closed(t *testing.T) {
+	lines := make(chan int)
+	var group sync.WaitGroup
+	group.Go(func() {
+		for line := range lines {
+			reply(line, bodyOf(&segmentAnswer{}))
+			unix.Close(line)
+		}
+	})
+	missed := 0
+	for range 20_000 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.SetsockoptInt(pair[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines <- pair[1]
+		got, err := receiveAnswer(pair[0])
+		for errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+			got, err = receiveAnswer(pair[0])
+		}
+		var a segmentAnswer
+		if err != nil || len(got.body) > 0 && !parse(got.body, &a) {
+			t.Fatalf("%d bytes: %v", len(got.body), err)
+		}
+		if len(got.body) == 0 {
+			missed++
+		}
+		unix.Close(pair[0])
+	}
+	close(lines)
+	group.Wait()
+	if missed > 0 {
+		t.Errorf("%d answers were missed", missed)
+	}
+}

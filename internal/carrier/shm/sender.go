@@ -54,7 +54,7 @@ func (e *Datagram) ask(p *path) error {
 
 // hear takes the answer if it has come.
 func (e *Datagram) hear(p *path) {
-	l, err := receive(p.asked)
+	l, err := receiveAnswer(p.asked)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
 		return
 	}

@@ -79,7 +79,7 @@ func (nb *neighbours) site() string {
 // most returns the length of the longest message that this end's channels may carry.
 func (nb *neighbours) most() int {
 	if nb.cfg.Calibrate {
-		return nb.segments.MaxMessage() - headerLen
+		return min(nb.segments.MaxMessage()-headerLen, tuneMost)
 	}
 	return nb.cfg.EagerNear
 }

@@ -14,10 +14,9 @@ import (
 // others, and where ranks are moved between cores from one second to the next. So
 // each channel times some of the copies that it makes.
 //
-//	1.5 * length * copy = call + length * pull
+//	copies * length * copy = call + length * pull
 //
-// is where the two ways take the same time: to read what the other core has written
-// takes half as long as to write what it has read. The shortest of several copies counts:
+// is where the two ways take the same time, with copies as below. The shortest of several copies counts:
 // a core that was taken away in the middle of one says nothing about the channel.
 //
 // Nothing of this happens before messages of some length have been sent: ranks that
@@ -30,13 +29,18 @@ type tuner struct {
 }
 
 const (
-	tuneLeast  = 4 << 10 // bytes; the limit is not below
-	tuneTimed  = 2 << 10 // bytes of the shortest copy that is timed
-	tuneCopies = 8       // timed for a decision
-	tuneEvery  = 8       // one of so many copies is timed, after the first decision
-	tuneTries  = 64      // one of so many messages above the limit is copied, to be timed
-	pullTurn   = 300     // ns that RTS and FIN take
-	bothCopies = 1.5     // times as long as the sender's
+	tuneLeast  = 4 << 10  // bytes; the limit is not below,
+	tuneMost   = 16 << 10 // nor above
+	tuneTimed  = 2 << 10  // bytes of the shortest copy that is timed
+	tuneCopies = 8        // timed for a decision
+	tuneEvery  = 8        // one of so many copies is timed, after the first decision
+	tuneTries  = 64       // one of so many messages above the limit is copied, to be timed
+	pullTurn   = 300      // ns that RTS and FIN take
+
+	// The copies of a message, in copies of the sender's. In a row of messages the receiver's go on at the
+	// same time. Alone, a message is copied out behind that, from lines that come from the other core.
+	copiesRow   = 1.5
+	copiesAlone = 2.5
 )
 
 // due reports whether the next copy is to be timed.
@@ -66,10 +70,11 @@ func (t *tuner) copied(n int, took mono.Duration) bool {
 	return t.timed == tuneCopies
 }
 
-// limit decides, and begins anew. most is the longest message that a channel takes.
-func (t *tuner) limit(cost shm.PullCost, most int) int {
+// limit decides about messages whose copies take so many times as long as the sender's, and begins anew. most is the
+// longest message that a channel takes.
+func (t *tuner) limit(cost shm.PullCost, copies float64, most int) int {
 	t.timed = 0
-	gain := bothCopies*t.least - cost.PerByte // of a pull, for each byte
+	gain := copies*t.least - cost.PerByte // of a pull, for each byte
 	if gain <= 0 {
 		return most
 	}
@@ -89,16 +94,17 @@ func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
 	if !p.tune.copied(n, took) {
 		return
 	}
-	top := int(p.eagerCap)
+	top, alone := int(p.eagerCap), int(p.eagerCap)
 	if p.channel.Pulls() {
 		cost := nb.pulling()
 		if cost.Call == 0 {
 			p.tune = nil // the limit stays as it is
 			return
 		}
-		top = p.tune.limit(cost, top)
+		top, alone = p.tune.limit(cost, copiesRow, top), p.tune.limit(cost, copiesAlone, alone)
 	}
 	p.setTop(top)
+	p.plainMax = int32(alone)
 }
 
 // pulling returns what it takes to pull, 0 if that cannot be measured.

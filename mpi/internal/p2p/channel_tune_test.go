@@ -14,16 +14,20 @@ func TestTuner_limit(t *testing.T) {
 		name  string
 		each  float64 // ns per byte of a copy
 		lo, x int
+		alone int // the limit of a message alone, at most
 	}{
-		{"cores near each other", 0.095, 23_000, 26_000},
-		{"cores far from each other", 0.35, tuneLeast, tuneLeast},
-		{"in between", 0.15, 11_000, 12_000},
-		{"a copy that costs less than half a pull", 0.03, 40_000, 40_000},
-		{"a clock that stands still", 0, 40_000, 40_000},
+		{"cores near each other", 0.095, 23_000, 26_000, 11_000},
+		{"cores far from each other", 0.35, tuneLeast, tuneLeast, tuneLeast},
+		{"in between", 0.15, 11_000, 12_000, 6000},
+		{"a copy that costs less than half a pull", 0.02, 40_000, 40_000, 40_000},
+		{"a clock that stands still", 0, 40_000, 40_000, 40_000},
 	} {
 		u := &tuner{least: c.each}
-		if n := u.limit(cost, 40_000); n < c.lo || n > c.x {
+		if n := u.limit(cost, copiesRow, 40_000); n < c.lo || n > c.x {
 			t.Errorf("%s: %d, want %d to %d", c.name, n, c.lo, c.x)
+		}
+		if n := u.limit(cost, copiesAlone, 40_000); n > c.alone || n < tuneLeast {
+			t.Errorf("%s: alone %d, want at most %d", c.name, n, c.alone)
 		}
 	}
 }
@@ -45,7 +49,7 @@ func TestTuner_disturbed(t *testing.T) {
 		if want := float64(base) / 3000; u.least != want {
 			t.Errorf("round %d: %g ns per byte, want %g", round, u.least, want)
 		}
-		u.limit(shm.PullCost{Call: 1}, 1<<20)
+		u.limit(shm.PullCost{Call: 1}, copiesRow, 1<<20)
 	}
 }
 
@@ -81,6 +85,46 @@ func TestChannel_tuned(t *testing.T) {
 	}
 	if p.tune != nil && p.tune.tick < tuneCopies { // nil: pulls cannot be measured here
 		t.Errorf("%d copies were looked at", p.tune.tick)
+	}
+	w.drain()
+}
+
+// A message that is alone is pulled from a lesser length on than one of a row: the neighbour has sent something since
+// the one before. That it has pulled that one does not count.
+func TestChannel_alone(t *testing.T) {
+	w := newCrew(t, 2, near, func(_ int, c *Config) { c.Calibrate = true })
+	send := func(from, n int) {
+		recv := w.eps[1-from].Irecv(word(from, 1), make([]byte, n))
+		sent := w.eps[from].Isend(word(from, 1), 1-from, make([]byte, n))
+		w.until(func() bool { return sent.Done() && recv.Done() })
+		_, err := sent.Wait()
+		must(t, err)
+		_, err = recv.Wait()
+		must(t, err)
+	}
+	p := &w.eps[0].peers[1]
+	send(0, 100)
+	if p.tune = nil; !p.channel.Pulls() {
+		t.Skip("process_vm_readv is not allowed here")
+	}
+	p.plainMax = 8000
+	p.setTop(16_000)
+	for i, c := range []struct {
+		answer int // bytes that come before, if not 0
+		n      int
+		pulled bool
+	}{
+		{0, 10_000, false}, {10, 10_000, true}, {0, 10_000, false}, {0, 10_000, false},
+		{20_000, 8000, false}, {0, 10_000, true}, {10, 16_001, true}, {0, 16_001, true}, {0, 10_000, false},
+	} {
+		if c.answer > 0 {
+			send(1, c.answer)
+		}
+		before := w.eps[0].Stats.Rendezvous
+		send(0, c.n)
+		if pulled := w.eps[0].Stats.Rendezvous > before; pulled != c.pulled {
+			t.Errorf("message %d of %d bytes behind %d of the other rank: pulled %v", i, c.n, c.answer, pulled)
+		}
 	}
 	w.drain()
 }

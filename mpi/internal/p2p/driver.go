@@ -232,10 +232,10 @@ const (
 	pauseSleep = 50 * time.Microsecond
 )
 
-// Pause makes a step, and lets others have the core, for a caller that waits for memory to
-// change, of which no engine tells. tries counts its calls: after some it sleeps, for a
+// Pause makes a step, and lets others have the core, for a caller that waits for a lock in memory of a
+// rank, of which no engine tells. tries counts its calls: after some it sleeps, for a
 // short time. Others come inside meanwhile.
-func (in Inside) Pause(tries int) {
+func (in Inside) Pause(rank int32, tries int) {
 	ep := in.ep
 	in.Flush()
 	ep.step()
@@ -246,6 +246,7 @@ func (in Inside) Pause(tries int) {
 			runtime.Gosched()
 		}
 	} else {
+		ep.waits.tries(rank, tries)
 		time.Sleep(pauseSleep)
 	}
 	ep.Enter()

@@ -54,7 +54,7 @@ type limits struct {
 	eagerMax int32      // now; -1 while it wants none
 	eagerTop int32      // smaller one of both ends' limits
 	eagerFar int32      // the same through the network
-	plainMax int32      // what goes without a look at the connection beside datagrams
+	plainMax int32      // what goes without a look at whether it is alone
 	eagerCap int32      // what buffers or the channel take at most
 	idle     *idleTuner // decides about messages in pieces; or nil
 	tune     *tuner     // sets eagerTop of the channel; nil: it is fixed
@@ -72,7 +72,7 @@ type load struct {
 	buffered int32 // send buffers
 	asked    int32 // sends that began with an RTS and have not ended
 	reading  int32 // Reads of its memory
-	answered bool  // something came from it since the last message of several datagrams went to it
+	answered bool  // something came from it since the last message above plainMax went to it
 }
 
 // loss is whether a peer is still there.

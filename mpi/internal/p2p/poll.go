@@ -200,7 +200,9 @@ func (pl *poller) handle(h *header, b []byte) {
 		ep.failures.disown(p, h.source)
 		return
 	}
-	p.used, p.answered = true, true
+	if p.used = true; h.kind != kindFIN || !h.near { // of what was pulled from here, which says nothing of the next one
+		p.answered = true
+	}
 	p.saw(h)
 	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++

@@ -1,6 +1,9 @@
 package p2p
 
-import "github.com/xwarp/xwarp/internal/carrier/shm"
+import (
+	"github.com/xwarp/xwarp/internal/base/mono"
+	"github.com/xwarp/xwarp/internal/carrier/shm"
+)
 
 // Segment is memory that ranks of one host have in common. One makes it; the others open it
 // by the number that this one has told them.
@@ -29,7 +32,21 @@ func (s Segments) New(size int) (*Segment, error) { return s.ep.near.segments.Ne
 // Opener returns Open of another rank for a caller that is not inside any more: other goroutines go on
 // while it waits for the rank's listener.
 func (s Segments) Opener(rank int32) func(id uint64, size int) (*Segment, error) {
-	return s.ep.peers[rank].lends.OpenSegment
+	way, waits, clock := s.ep.peers[rank].lends, s.ep.waits, s.ep.eng.Clock()
+	return func(id uint64, size int) (*Segment, error) {
+		f := &fetching{rank: rank, way: way, before: way.Unheard(), since: clock.Now()}
+		waits.segment.Store(f)
+		defer waits.segment.CompareAndSwap(f, nil)
+		return way.OpenSegment(id, size)
+	}
+}
+
+// fetching is a segment that a rank waits for.
+type fetching struct {
+	rank   int32
+	way    *shm.Channel
+	before uint32 // Unheard when it began
+	since  mono.Time
 }
 
 // Open maps a segment of another rank.

@@ -3,6 +3,7 @@ package p2p
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
 )
@@ -17,8 +18,15 @@ type Wait struct {
 	Bytes   int       // of the message, or of the room for it
 	Since   mono.Time // when it began
 	Awake   mono.Time // when the rank has looked last whether it is over; Never while it sleeps
+	Tries   int       // how often the rank has tried in vain: of ForLock and ForSegment
 	Calls   []uintptr // program counters of the goroutine that waits, the innermost first
 }
+
+// What a rank waits for that no engine tells of. Peer is where it is.
+const (
+	ForLock    = "a lock"
+	ForSegment = "a segment"
+)
 
 // waitCalls is how many program counters are kept.
 const waitCalls = 32
@@ -29,6 +37,8 @@ type waits struct {
 	ep     *Endpoint
 	target *Request // what the present wait is for; nil: anything
 	shared Shared   // memory that it is for, or nil
+
+	segment atomic.Pointer[fetching] // that a goroutine waits for, or nil
 
 	mu      sync.Mutex // for what follows
 	last    Wait
@@ -41,6 +51,9 @@ type waits struct {
 // it has not. Any goroutine may call it.
 func (d *driver) Waiting() (w Wait, ok bool) {
 	s := d.waits
+	if f := s.segment.Load(); f != nil {
+		return Wait{For: ForSegment, From: true, Peer: f.rank, Since: f.since, Awake: mono.Never, Tries: int(f.way.Unheard() - f.before)}, true
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w = s.last
@@ -56,7 +69,7 @@ func (s *waits) Sleep() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	same := len(s.last.Calls) > 0 && r == s.request
+	same := len(s.last.Calls) > 0 && r == s.request && s.last.For != ForLock
 	if r != nil {
 		same = same && r.gen == s.gen
 	} else {
@@ -71,6 +84,18 @@ func (s *waits) Sleep() {
 		s.gen = r.gen
 		s.describe(r)
 	}
+}
+
+// tries notes that the rank has tried in vain to lock memory of another one.
+func (s *waits) tries(peer int32, n int) {
+	now := s.ep.eng.Clock().Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w := &s.last; w.For != ForLock || w.Peer != peer || w.Tries >= n {
+		s.request = nil
+		s.last = Wait{For: ForLock, From: true, Peer: peer, Since: now, Calls: s.calls[:runtime.Callers(2, s.calls[:])]}
+	}
+	s.last.Tries, s.last.Awake = n, now
 }
 
 // describe says what r waits for.

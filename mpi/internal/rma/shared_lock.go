@@ -64,7 +64,7 @@ func (nb *neighbours) lock(rank int32, t *target, m Mode) error {
 			nb.unlock(rank, t)
 			return err
 		}
-		nb.w.in.Pause(tries)
+		nb.w.in.Pause(t.world, tries)
 	}
 	nb.w.counts.waited(t, since)
 	return nil
