@@ -19,7 +19,7 @@ import (
 //	64    asleep: what the receiver wants to be told (awake, wantBell, wantBit)
 //	128   dropped: datagrams for which the sender found no room
 //	192   wantSpace: 1 when the sender of a channel waits for room
-//	256   share, and what belongs to it: channel_share.go
+//	256   copies by both ends: channel_joint.go
 //	4096  records
 //
 // Positions count bytes and never wrap; the offset of a position is its low

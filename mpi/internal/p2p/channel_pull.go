@@ -14,7 +14,7 @@ import (
 // not wait for long: 90 us.
 const pullPiece = 1 << 20
 
-// pulls lets receivers copy from the memory of neighbours, and senders that wait for them help (shm.Shared).
+// pulls lets receivers copy from the memory of neighbours, and senders that wait for them help (shm.Joint).
 type pulls struct {
 	ep      *Endpoint
 	queue   requestQueue
@@ -54,7 +54,7 @@ func (pu *pulls) putOffer(r *Request, p *peer) int {
 		r.offered = true
 		atomic.StoreUint64(&r.guard[0], guardWord(r.wireID()))
 		o.addr, o.guard = mem.AddressOf(r.data.buf), mem.AddressOf(mem.BytesOf(r.guard))
-		if r.total >= shm.ShareLeast {
+		if r.total >= shm.JointLeast {
 			pu.count(p, 1)
 		}
 	}
@@ -70,14 +70,24 @@ func guardWord(id uint32) uint64 { return 1<<32 | uint64(id) }
 func (r *Request) withdraw() {
 	r.offered = false
 	atomic.StoreUint64(&r.guard[0], 0)
-	if r.total >= shm.ShareLeast {
+	if r.total >= shm.JointLeast {
 		r.ep.pulls.count(&r.ep.peers[r.peer], -1)
 	}
 }
 
+// offers returns the place of p in offered, -1 if it has none.
+func (pu *pulls) offers(p *peer) int {
+	for i := range pu.offered {
+		if pu.offered[i].to == p {
+			return i
+		}
+	}
+	return -1
+}
+
 // count counts offers to p that it may share.
 func (pu *pulls) count(p *peer, n int) {
-	i := slices.IndexFunc(pu.offered, func(o offered) bool { return o.to == p })
+	i := pu.offers(p)
 	if i < 0 {
 		i = len(pu.offered)
 		pu.offered = append(pu.offered, offered{to: p})
@@ -111,16 +121,17 @@ func (pu *pulls) start(r *Request) {
 	pu.queue.push(r)
 }
 
-// step copies the next part of one message.
+// step copies the next part of one message. A long one is shared with the sender, if there are cores for both, and it has not
+// as much to copy itself.
 func (pu *pulls) step() int {
 	r := pu.queue.head
 	pu.queue.pop()
 	p := &pu.ep.peers[r.peer]
-	if r.written == 0 && r.grant.share == 0 && !pu.ep.eng.Crowded() {
-		r.grant.share = uint8(p.near.Share(r.remote, r.wireID(), mem.AddressOf(r.data.buf), r.grant.size))
+	if r.written == 0 && r.grant.joint == 0 && !pu.ep.eng.Crowded() && pu.offers(p) < 0 {
+		r.grant.joint = uint8(p.near.Join(r.remote, r.wireID(), mem.AddressOf(r.data.buf), r.grant.size))
 	}
-	if r.grant.share != 0 {
-		pu.stepShared(r, p)
+	if r.grant.joint != 0 {
+		pu.stepJoint(r, p)
 		return 1
 	}
 	n := min(r.grant.size-r.written, pullPiece)
@@ -135,10 +146,10 @@ func (pu *pulls) step() int {
 	return 1
 }
 
-// stepShared is step of a message of which the sender may push the rest meanwhile.
-func (pu *pulls) stepShared(r *Request, p *peer) {
+// stepJoint is step of a message of which the sender may push the rest meanwhile.
+func (pu *pulls) stepJoint(r *Request, p *peer) {
 	for n := uint64(0); n < pullPiece; {
-		piece := p.near.Front(int(r.grant.share), r.grant.size)
+		piece := p.near.Front(int(r.grant.joint), r.grant.size)
 		if piece.N == 0 {
 			r.written = r.grant.size
 			pu.settle(r, p)
@@ -162,9 +173,9 @@ func (pu *pulls) pull(r *Request, p *peer, off, n uint64) bool {
 	// Memory that no other process can read, or the sender is dead, or it
 	// has given the send up and will say why. The stream starts from the
 	// beginning, behind what the sender has begun to push.
-	if r.grant.share != 0 {
-		p.near.Unshare(int(r.grant.share))
-		r.grant.share = 0
+	if r.grant.joint != 0 {
+		p.near.Leave(int(r.grant.joint))
+		r.grant.joint = 0
 	}
 	r.written, r.grant.stream = 0, true
 	r.state = sendCTS
@@ -174,15 +185,15 @@ func (pu *pulls) pull(r *Request, p *peer, off, n uint64) bool {
 
 // settle ends a message all pieces of which are copied, or are being pushed: then the sender says when they are there.
 func (pu *pulls) settle(r *Request, p *peer) {
-	switch p.near.Settle(int(r.grant.share)) {
+	switch p.near.Settle(int(r.grant.joint)) {
 	case shm.Awaited:
 		r.state = waitFIN
 	case shm.Failed:
-		r.grant.share, r.written = 0, 0
+		r.grant.joint, r.written = 0, 0
 		r.state = waitTurn
 		pu.queue.push(r)
 	default:
-		r.grant.share = 0
+		r.grant.joint = 0
 		pu.done(r)
 	}
 }
@@ -196,10 +207,10 @@ func (pu *pulls) done(r *Request) {
 // retract takes the memory of r, which fails, back from a sender that may write to it, and waits for what that has begun, which
 // is one system call.
 func (pu *pulls) retract(r *Request) {
-	for !pu.ep.peers[r.peer].near.Unshare(int(r.grant.share)) {
+	for !pu.ep.peers[r.peer].near.Leave(int(r.grant.joint)) {
 		runtime.Gosched()
 	}
-	r.grant.share = 0
+	r.grant.joint = 0
 }
 
 // push copies the next piece of a message that a neighbour shares, if one does.
@@ -207,7 +218,7 @@ func (pu *pulls) push() int {
 	ep := pu.ep
 	for i := range pu.offered {
 		p := pu.offered[i].to
-		s, ok := p.near.Shared()
+		s, ok := p.near.Joint()
 		if !ok {
 			continue
 		}

@@ -353,7 +353,7 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 		ep.Stats.Stale++
 		return
 	}
-	if r.grant.share != 0 {
+	if r.grant.joint != 0 {
 		ep.pulls.settle(r, &ep.peers[r.peer])
 		return
 	}

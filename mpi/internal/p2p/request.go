@@ -222,7 +222,7 @@ func (r *Request) fail(err error) {
 	if r.err == nil {
 		r.err = err
 	}
-	if r.grant.share != 0 {
+	if r.grant.joint != 0 {
 		r.ep.pulls.retract(r)
 	}
 	switch {

@@ -197,7 +197,7 @@ type grant struct {
 	timed   bool   // sends: counts in its linkTuner
 	expects bool   // counts in CMChannel.Expect
 	looks   bool   // receives: likewise, for a message that may come over the connection
-	share   uint8  // receives: by which the sender may push the data (shm.Channel.Share); 0: none
+	joint   uint8  // receives: the copy that the sender has a part in (shm.Channel.Join); 0: none
 }
 
 func (g *grant) put(b []byte) {

@@ -10,7 +10,7 @@ import (
 )
 
 // sharers returns two ends that have met in both directions: the channel of the receiver and that of the sender.
-func sharers(t *testing.T) (receiver, sender *Channel) {
+func jointEnds(t *testing.T) (receiver, sender *Channel) {
 	t.Helper()
 	ends := newChannels(t, 2, ChannelsConfig{})
 	for i := range ends {
@@ -25,23 +25,23 @@ func sharers(t *testing.T) (receiver, sender *Channel) {
 }
 
 // TestChannel_share lets both ends take pieces in random order: each byte comes once, from the end that has taken it.
-func TestChannel_share(t *testing.T) {
-	receiver, sender := sharers(t)
+func TestChannel_joint(t *testing.T) {
+	receiver, sender := jointEnds(t)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, size := range []int{ShareLeast, ShareLeast + 1, 100_001, 256 << 10, 1 << 20, 3<<20 + 17} {
+	for _, size := range []int{JointLeast, JointLeast + 1, 700_001, 1 << 20, 3<<20 + 17, 9 << 20} {
 		for _, pushes := range []int{0, 50, 100} { // of a hundred pieces
 			src, dst := make([]byte, size), make([]byte, size)
 			for i := range src {
 				src[i] = byte(rng.Uint32() | 1)
 			}
-			share := receiver.Share(7, 8, mem.AddressOf(dst), uint64(size))
-			if share == 0 {
+			joint := receiver.Join(7, 8, mem.AddressOf(dst), uint64(size))
+			if joint == 0 {
 				t.Fatalf("%d bytes cannot be shared", size)
 			}
 			pushed, pulled := 0, 0
 			for pushed+pulled < size {
 				if rng.IntN(100) < pushes {
-					m, ok := sender.Shared()
+					m, ok := sender.Joint()
 					if !ok || m.Request != 7 || m.Receive != 8 || m.Size != uint64(size) {
 						t.Fatalf("the sender sees %+v, %v", m, ok)
 					}
@@ -52,59 +52,59 @@ func TestChannel_share(t *testing.T) {
 					pushed += n
 					continue
 				}
-				p := receiver.Front(share, uint64(size))
+				p := receiver.Front(joint, uint64(size))
 				if p.N == 0 {
 					t.Fatalf("no piece is left of %d bytes, of which %d are pushed and %d pulled", size, pushed, pulled)
 				}
 				copy(dst[p.Off:][:p.N], src[p.Off:])
 				pulled += int(p.N)
 			}
-			if p := receiver.Front(share, uint64(size)); p.N != 0 {
+			if p := receiver.Front(joint, uint64(size)); p.N != 0 {
 				t.Errorf("a piece is left of %d bytes: %+v", size, p)
 			}
-			if how := receiver.Settle(share); how != Whole || !bytes.Equal(src, dst) {
+			if how := receiver.Settle(joint); how != Whole || !bytes.Equal(src, dst) {
 				t.Errorf("%d bytes, %d pushed, end with %d, equal: %v", size, pushed, how, bytes.Equal(src, dst))
 			}
-			if m, ok := sender.Shared(); ok {
+			if m, ok := sender.Joint(); ok {
 				t.Errorf("the sender sees %+v after the end", m)
 			}
 		}
 	}
 }
 
-// TestChannel_shareEnds ends shares while the sender is pushing, or after it could not.
-func TestChannel_shareEnds(t *testing.T) {
-	const size = 512 << 10
+// TestChannel_jointEnds ends joints while the sender is pushing, or after it could not.
+func TestChannel_jointEnds(t *testing.T) {
+	const size = 1 << 20
 	data := make([]byte, size)
-	// begin opens a share to addr, and the sender takes pieces of it that are not there before landed is called.
-	begin := func(t *testing.T, addr uint64, takes int) (receiver, sender *Channel, share int, m Shared, landed func() bool) {
-		receiver, sender = sharers(t)
-		share = receiver.Share(1, 2, addr, size)
-		m, ok := sender.Shared()
+	// begin opens a joint to addr, and the sender takes pieces of it that are not there before landed is called.
+	begin := func(t *testing.T, addr uint64, takes int) (receiver, sender *Channel, joint int, m Joint, landed func() bool) {
+		receiver, sender = jointEnds(t)
+		joint = receiver.Join(1, 2, addr, size)
+		m, ok := sender.Joint()
 		if !ok {
-			t.Fatal("the sender sees no share")
+			t.Fatal("the sender sees no joint")
 		}
 		for range takes {
-			if m.share.take(m.word, size, shareBack).N == 0 {
+			if m.joint.take(m.word, size, jointBack).N == 0 {
 				t.Fatal("no piece for the sender")
 			}
 		}
-		return receiver, sender, share, m, func() bool {
-			w := m.share.word.Add(sharePushed)
-			return w&shareAwaits != 0 && !pushing(w)
+		return receiver, sender, joint, m, func() bool {
+			w := m.joint.word.Add(jointPushed)
+			return w&jointAwaits != 0 && !pushing(w)
 		}
 	}
-	drain := func(c *Channel, share int) {
-		for c.Front(share, size).N != 0 {
+	drain := func(c *Channel, joint int) {
+		for c.Front(joint, size).N != 0 {
 		}
 	}
 	t.Run("awaited", func(t *testing.T) {
-		receiver, sender, share, _, landed := begin(t, mem.AddressOf(data), 2)
-		drain(receiver, share)
-		if how := receiver.Settle(share); how != Awaited {
+		receiver, sender, joint, _, landed := begin(t, mem.AddressOf(data), 2)
+		drain(receiver, joint)
+		if how := receiver.Settle(joint); how != Awaited {
 			t.Fatalf("ends with %d while two pieces are missing", how)
 		}
-		if _, ok := sender.Shared(); ok {
+		if _, ok := sender.Joint(); ok {
 			t.Error("the sender sees a message all of which is taken")
 		}
 		if landed() {
@@ -113,68 +113,68 @@ func TestChannel_shareEnds(t *testing.T) {
 		if !landed() {
 			t.Error("the receiver is not told")
 		}
-		if how := receiver.Settle(share); how != Whole {
+		if how := receiver.Settle(joint); how != Whole {
 			t.Errorf("ends with %d when all is there", how)
 		}
 	})
 	t.Run("ended", func(t *testing.T) {
-		receiver, sender, share, m, landed := begin(t, mem.AddressOf(data), 1)
-		if receiver.Unshare(share) {
+		receiver, sender, joint, m, landed := begin(t, mem.AddressOf(data), 1)
+		if receiver.Leave(joint) {
 			t.Error("the memory is given back while a piece is pushed")
 		}
 		if n, _ := sender.Push(&m, data); n != 0 {
 			t.Errorf("%d bytes are pushed after the end", n)
 		}
-		others := []int{receiver.Share(3, 4, mem.AddressOf(data), size), receiver.Share(5, 6, mem.AddressOf(data), size)}
-		if others[0] == share || others[0] == 0 || others[1] != 0 {
-			t.Errorf("beside share %d, which is pushed to, there are %v", share, others)
+		others := []int{receiver.Join(3, 4, mem.AddressOf(data), size), receiver.Join(5, 6, mem.AddressOf(data), size)}
+		if others[0] == joint || others[0] == 0 || others[1] != 0 {
+			t.Errorf("beside joint %d, which is pushed to, there are %v", joint, others)
 		}
 		if landed() {
 			t.Error("a receiver is told that does not wait")
 		}
-		if !receiver.Unshare(share) {
+		if !receiver.Leave(joint) {
 			t.Error("the memory is not given back")
 		}
-		if again := receiver.Share(5, 6, mem.AddressOf(data), size); again != share {
-			t.Errorf("share %d is not free again: %d", share, again)
+		if again := receiver.Join(5, 6, mem.AddressOf(data), size); again != joint {
+			t.Errorf("joint %d is not free again: %d", joint, again)
 		}
 		if n, _ := sender.Push(&m, data); n != 0 {
 			t.Errorf("%d bytes are pushed of another message than was meant", n)
 		}
 	})
 	t.Run("failed", func(t *testing.T) {
-		receiver, sender, share, m, _ := begin(t, 8, 0)
+		receiver, sender, joint, m, _ := begin(t, 8, 0)
 		if n, tell := sender.Push(&m, data); n == 0 || tell {
 			t.Errorf("took %d bytes, tells: %v", n, tell)
 		}
-		drain(receiver, share)
-		if how := receiver.Settle(share); how != Failed {
+		drain(receiver, joint)
+		if how := receiver.Settle(joint); how != Failed {
 			t.Errorf("ends with %d though nothing can be written there", how)
 		}
-		receiver.Share(1, 2, mem.AddressOf(data), size)
-		if _, ok := sender.Shared(); ok {
+		receiver.Join(1, 2, mem.AddressOf(data), size)
+		if _, ok := sender.Joint(); ok {
 			t.Error("the sender tries again")
 		}
 	})
 	t.Run("gone", func(t *testing.T) {
-		receiver, sender, share, _, _ := begin(t, mem.AddressOf(data), 1)
+		receiver, sender, joint, _, _ := begin(t, mem.AddressOf(data), 1)
 		if err := sender.channels.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for !receiver.Unshare(share) {
+		for !receiver.Leave(joint) {
 			receiver.channels.Next()
 		}
 	})
 }
 
-// What is nonsense in a share ends no process.
-func FuzzChannel_share(f *testing.F) {
-	f.Add(uint64(shareOpen), uint64(1<<20))
-	f.Add(uint64(shareOpen|shareAwaits|3<<32|5<<16|1), uint64(1<<63))
+// What is nonsense in a joint ends no process.
+func FuzzChannel_joint(f *testing.F) {
+	f.Add(uint64(jointOpen), uint64(1<<20))
+	f.Add(uint64(jointOpen|jointAwaits|3<<32|5<<16|1), uint64(1<<63))
 	f.Fuzz(func(t *testing.T, w, size uint64) {
 		memory := make([]byte, dataAt)
-		s := (&ring{control: memory}).share(1)
-		for _, from := range []uint64{shareFront, shareBack} {
+		s := (&ring{control: memory}).joint(1)
+		for _, from := range []uint64{jointFront, jointBack} {
 			s.word.Store(w)
 			if p := s.take(w, size, from); p.N > size || p.Off > size-p.N {
 				t.Errorf("%v is no part of %d bytes", fmt.Sprintf("%+v", p), size)
