@@ -3,9 +3,13 @@ package p2p
 import (
 	"bytes"
 	"errors"
+	"runtime"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xwarp/xwarp/internal/base/mem"
 )
 
 // pushedLen is several steps of a receiver, and ends inside a piece.
@@ -24,7 +28,7 @@ func newJoint(t *testing.T) *crew {
 
 // secret returns memory that no other process can write to, and this one only as its own.
 func secret(t *testing.T, n int) []byte {
-	fd, err := unix.MemfdSecret(unix.FD_CLOEXEC)
+	fd, err := unix.MemfdSecret(unix.O_CLOEXEC)
 	if err != nil {
 		t.Skip("memfd_secret: ", err)
 	}
@@ -73,7 +77,14 @@ func TestChannel_joint(t *testing.T) {
 				}
 				for rank, list := range requests {
 					for _, r := range list {
-						w.until(r.Done)
+						w.until(func() bool {
+							for _, r := range slices.Concat(requests[0], requests[1]) {
+								if c.both && r.grant.joint != 0 {
+									t.Fatal("both ends send, and one is to push")
+								}
+							}
+							return r.Done()
+						})
 						_, err := w.eps[rank].requests.take(r)
 						if e, ok := errors.AsType[*Error](err); err != nil && (!ok || e.Code != Truncated || c.room == pushedLen) {
 							t.Fatal(err)
@@ -118,4 +129,30 @@ func TestChannel_jointGivenUp(t *testing.T) {
 			t.Errorf("%d pieces are pushed after the end", n)
 		}
 	}
+}
+
+// TestChannel_jointNonsense pushes nothing for a receiver that asks for what is not sent to it, or for more than there is.
+func TestChannel_jointNonsense(t *testing.T) {
+	w := newJoint(t)
+	a, b := w.eps[0], w.eps[1]
+	send := a.Isend(word(0, 1), 1, make([]byte, pushedLen))
+	w.until(func() bool { return b.match.unexpected.Len() > 0 })
+	room := make([]byte, 2*pushedLen)
+	for name, c := range map[string]struct {
+		request uint32
+		size    uint64
+		want    int
+	}{
+		"another request": {send.wireID() + 1, pushedLen, 0},
+		"too much":        {send.wireID(), pushedLen + 1, 0},
+		"what is sent":    {send.wireID(), pushedLen, 1},
+	} {
+		way := b.peers[0].near
+		joint := way.Join(c.request, 1, mem.AddressOf(room), c.size)
+		if got := a.pulls.push(); joint == 0 || got != c.want {
+			t.Errorf("%s: joint copy %d, %d pieces pushed", name, joint, got)
+		}
+		way.Leave(joint)
+	}
+	runtime.KeepAlive(room)
 }
