@@ -21,7 +21,7 @@ type pulls struct {
 	offered []offered
 }
 
-// offered is how many offers a neighbour has that it may share.
+// offered is how many offers a neighbour has of messages that both ends may copy.
 type offered struct {
 	to *peer
 	n  int
@@ -85,7 +85,7 @@ func (pu *pulls) offers(p *peer) int {
 	return -1
 }
 
-// count counts offers to p that it may share.
+// count counts such offers to p.
 func (pu *pulls) count(p *peer, n int) {
 	i := pu.offers(p)
 	if i < 0 {
@@ -121,8 +121,8 @@ func (pu *pulls) start(r *Request) {
 	pu.queue.push(r)
 }
 
-// step copies the next part of one message. A long one is shared with the sender, if there are cores for both, and it has not
-// as much to copy itself.
+// step copies the next part of one message. Of a long one the sender copies a part, if there are cores for both and this rank
+// sends it nothing as long, which it would be copying itself.
 func (pu *pulls) step() int {
 	r := pu.queue.head
 	pu.queue.pop()
@@ -213,7 +213,7 @@ func (pu *pulls) retract(r *Request) {
 	r.grant.joint = 0
 }
 
-// push copies the next piece of a message that a neighbour shares, if one does.
+// push copies the next piece of a message that a neighbour has begun to receive in that way, if there is one.
 func (pu *pulls) push() int {
 	ep := pu.ep
 	for i := range pu.offered {
