@@ -2,7 +2,6 @@ package shm
 
 import (
 	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -72,17 +71,17 @@ func TestChannel_joint(t *testing.T) {
 	}
 }
 
-// TestChannel_jointEnds ends joints while the sender is pushing, or after it could not.
+// TestChannel_jointEnds ends joint copies while the sender is pushing, or after it could not.
 func TestChannel_jointEnds(t *testing.T) {
 	const size = 1 << 20
 	data := make([]byte, size)
-	// begin opens a joint to addr, and the sender takes pieces of it that are not there before landed is called.
+	// begin begins a joint copy to addr, and the sender takes pieces of it that are not there before landed is called.
 	begin := func(t *testing.T, addr uint64, takes int) (receiver, sender *Channel, joint int, m Joint, landed func() bool) {
 		receiver, sender = jointEnds(t)
 		joint = receiver.Join(1, 2, addr, size)
 		m, ok := sender.Joint()
 		if !ok {
-			t.Fatal("the sender sees no joint")
+			t.Fatal("the sender sees no joint copy")
 		}
 		for range takes {
 			if m.joint.take(m.word, size, jointBack).N == 0 {
@@ -127,7 +126,7 @@ func TestChannel_jointEnds(t *testing.T) {
 		}
 		others := []int{receiver.Join(3, 4, mem.AddressOf(data), size), receiver.Join(5, 6, mem.AddressOf(data), size)}
 		if others[0] == joint || others[0] == 0 || others[1] != 0 {
-			t.Errorf("beside joint %d, which is pushed to, there are %v", joint, others)
+			t.Errorf("beside joint copy %d, which is pushed to, there are %v", joint, others)
 		}
 		if landed() {
 			t.Error("a receiver is told that does not wait")
@@ -136,7 +135,7 @@ func TestChannel_jointEnds(t *testing.T) {
 			t.Error("the memory is not given back")
 		}
 		if again := receiver.Join(5, 6, mem.AddressOf(data), size); again != joint {
-			t.Errorf("joint %d is not free again: %d", joint, again)
+			t.Errorf("joint copy %d is not free again: %d", joint, again)
 		}
 		if n, _ := sender.Push(&m, data); n != 0 {
 			t.Errorf("%d bytes are pushed of another message than was meant", n)
@@ -167,7 +166,7 @@ func TestChannel_jointEnds(t *testing.T) {
 	})
 }
 
-// What is nonsense in a joint ends no process.
+// What is nonsense in the control memory of a joint copy names no byte outside of the message.
 func FuzzChannel_joint(f *testing.F) {
 	f.Add(uint64(jointOpen), uint64(1<<20))
 	f.Add(uint64(jointOpen|jointAwaits|3<<32|5<<16|1), uint64(1<<63))
@@ -177,7 +176,7 @@ func FuzzChannel_joint(f *testing.F) {
 		for _, from := range []uint64{jointFront, jointBack} {
 			s.word.Store(w)
 			if p := s.take(w, size, from); p.N > size || p.Off > size-p.N {
-				t.Errorf("%v is no part of %d bytes", fmt.Sprintf("%+v", p), size)
+				t.Errorf("%+v is no part of %d bytes", p, size)
 			}
 		}
 	})

@@ -183,7 +183,7 @@ func (l *Channels) FD() int {
 
 // settle has neighbours see what arm has told them, and reports whether there is nothing that they put before.
 func (l *Channels) settle() bool {
-	return len(l.slots) == 0 || (!l.fences || fence()) && !l.pressing()
+	return len(l.slots) == 0 || fence() && !l.pressing()
 }
 
 // settleLooks take 1 us or more: a store comes to the other cores in a fraction of that.

@@ -103,9 +103,9 @@ func (s *sender) unasked(p *peer, r *Request) bool {
 	case n > int(p.plainMax) && s.ep.lanes.takes(p, n):
 		r.notice = kindLinked
 		return true
-	case p.channel != nil && n > int(p.plainMax) && p.answered && !p.tune.try(): // alone
+	case p.channel != nil && n > int(p.plainMax) && p.answered: // alone
 		p.answered = false
-		return false
+		return n <= int(p.eagerCap) && p.tune.try()
 	case n <= int(p.eagerMax), n <= int(p.eagerCap) && p.tune.try():
 		return true
 	case s.ep.pieces.fits(p, r, n):
