@@ -138,7 +138,7 @@ func (a *agent) obey(o order) (last bool) {
 		a.signal(unix.SIGCONT) // a stopped rank would not notice
 		time.AfterFunc(killGrace, func() { a.end(unix.SIGKILL) })
 	case opFinish:
-		a.end(unix.SIGKILL) // ghosts are left, which have nothing to lose
+		a.end(unix.SIGKILL) // ghosts are left, which have nothing to lose; before cleanUp kills them as any others
 		a.cleanUp()
 		return true
 	}
@@ -289,7 +289,7 @@ func (r *rank) feed(pieces <-chan []byte, out *outbox) {
 // for the last of the output.
 func (a *agent) cleanUp() {
 	if a.start != nil {
-		_ = killMarked(a.start.Job) // the controller cannot do more about it
+		_ = killMarked(a.start.Job, a.start.Host) // the controller cannot do more about it
 	}
 	a.exited.Wait()
 	if a.start != nil && a.start.User != "" {

@@ -49,7 +49,7 @@ func Run(c Config) (err error) {
 		c.Report(j.records())
 	}
 	if slices.ContainsFunc(p.agents, func(a agentPlan) bool { return !p.remote || c.here(a.hostName) }) {
-		j.fail(killMarked(j.name)) // what a killed agent has left
+		j.fail(killMarked(j.name, allHosts)) // what a killed agent has left
 	}
 	return cmp.Or(j.failure, j.borne)
 }
@@ -416,11 +416,11 @@ func (j *job) request(r report) {
 }
 
 func (j *job) exit(r report) {
+	defer j.forget(rankPlan{Rank: r.Rank})
 	s := &j.rankTable.ranks[r.Rank]
-	if !j.rankTable.exit(r.Rank) || r.Rank >= j.plan.users() && j.finishing && (r.Told || r.Signal == 0) {
+	if !j.rankTable.exit(r.Rank) || r.Rank >= j.plan.users() && j.finishing && (r.Told || r.Signal == 0 && r.Status == 0) {
 		return // a ghost ends with the last rank
 	}
-	defer j.forget(rankPlan{Rank: r.Rank})
 	j.feed(j.readers.gone(r.Rank))
 	e := &RankError{
 		Rank: r.Rank, PID: s.pid, Host: s.host, Ghost: r.Rank >= j.plan.users(),
@@ -442,9 +442,7 @@ func (j *job) exit(r report) {
 		j.blame(err)
 	}
 	if e.Ghost {
-		if !j.finishing { // else all ranks have ended, perhaps because of it
-			j.loseGhost(e, r.Rank)
-		}
+		j.loseGhost(e, r.Rank)
 		return
 	}
 	j.bear(err, r.Rank)

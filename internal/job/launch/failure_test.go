@@ -4,7 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -112,6 +116,83 @@ func TestJob_causeIsGhost(t *testing.T) {
 			if got := ExitCode(cmp.Or(j.failure, j.borne)); got != c.want {
 				t.Errorf("%+v, going on %v: exit status %d", c, goOn, got)
 			}
+		}
+	}
+}
+
+// That a ghost was killed is told, once, also where all ranks have ended well before it was heard of:
+// the last ones may not have needed it any more. One that ended with them is no loss.
+func TestJob_tellsOfLateGhost(t *testing.T) {
+	for _, failure := range config.GhostFailures {
+		for _, c := range []struct {
+			report
+			want string
+		}{
+			{report{Signal: int(unix.SIGKILL)}, "killed by signal 9"},
+			{report{Status: 2}, "exited with status 2"},
+			{report{Signal: int(unix.SIGKILL), Told: true}, ""},
+			{report{Status: 1, Told: true}, ""},
+			{report{}, ""},
+		} {
+			p, err := makePlan(Config{Program: "p", Ranks: 2, Ghosts: 1}, machine{cpus: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var errOut safeBuffer
+			j := newJob(Config{Env: []string{config.EnvGhostFailure + "=" + failure.Name}, Stderr: &errOut}, p, &outputFiles{})
+			j.rankTable.begun = true
+			for rank := range 2 {
+				j.handleReport(&link{}, report{Op: opExit, Rank: rank})
+			}
+			j.finish()
+			c.Op, c.Rank = opExit, 2
+			j.handleReport(&link{}, c.report)
+			j.handleReport(&link{}, c.report)
+			j.stdin.close()
+			text := errOut.String()
+			if told := strings.Count(text, "xrun: ghost 0 "); j.failure != nil || told != min(len(c.want), 1) || !strings.Contains(text, c.want) {
+				t.Errorf("%s, %+v: %v, %q", failure.Name, c.report, j.failure, text)
+			}
+		}
+	}
+}
+
+// A process that was killed need not have died yet when its agent ends all: it was not told to end. That of
+// the test stands still on its way out, as one does that has no processor.
+func TestRank_killedBeforeItIsTold(t *testing.T) {
+	runtime.LockOSThread() // which traces the process
+	defer runtime.UnlockOSThread()
+	for _, killed := range []bool{true, false} {
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Ptrace: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		pid := cmd.Process.Pid
+		stops := func() {
+			if _, err := unix.Wait4(pid, nil, 0, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stops() // at the start of the program
+		if err := errors.Join(unix.PtraceSetOptions(pid, unix.PTRACE_O_TRACEEXIT), unix.PtraceCont(pid, 0)); err != nil {
+			t.Fatal(err)
+		}
+		if killed {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			stops() // on its way out
+		}
+		r := &rank{cmd: cmd}
+		r.end(unix.SIGKILL)
+		if !killed {
+			stops()
+		}
+		if err := unix.PtraceDetach(pid); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait()
+		if ws := cmd.ProcessState.Sys().(syscall.WaitStatus); ws.Signal() != unix.SIGKILL || (r.told == 0) != killed {
+			t.Errorf("killed %v: told to end with signal %d, %v", killed, int(r.told), cmd.ProcessState)
 		}
 	}
 }

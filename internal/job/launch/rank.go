@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -310,16 +311,28 @@ func (r *rank) send(sig unix.Signal) {
 	}
 }
 
-// end tells the rank and its children to end. Whether it has ended already is what
-// tells a death that ends the job from those that follow.
+// end tells the rank and its children to end. Whether it has ended already, or has been killed
+// and only has had no processor to end on, is what tells a death that ends the job from those that follow.
 func (r *rank) end(sig unix.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var dead unix.Siginfo
 	for !r.reaped && unix.Waitid(unix.P_PID, r.cmd.Process.Pid, &dead, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil) == unix.EINTR {
 	}
-	if !r.reaped && dead.Signo == 0 {
+	if !r.reaped && dead.Signo == 0 && !doomed(r.cmd.Process.Pid) {
 		r.told = sig
 	}
 	r.send(sig)
 }
+
+// doomed reports whether a process was sent SIGKILL: that stays pending until its end.
+func doomed(pid int) bool {
+	status, _ := readSome(fmt.Sprintf("/proc/%d/status", pid), maxStatus)
+	_, rest, _ := strings.Cut(string(status), "\nShdPnd:\t")
+	mask, _, _ := strings.Cut(rest, "\n")
+	pending, err := strconv.ParseUint(mask, 16, 64)
+	return err == nil && pending>>(unix.SIGKILL-1)&1 == 1
+}
+
+// maxStatus is more than the kernel tells of a process that way.
+const maxStatus = 64 << 10

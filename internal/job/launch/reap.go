@@ -5,23 +5,36 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/internal/job/proc"
 )
 
-// killMarked kills what the ranks of a job have left on this machine: every
-// process with the name of the job in its environment, until there is none.
-// It finds children that have moved to sessions of their own, too.
-func killMarked(job string) error {
-	return proc.KillAll(func(pid int) bool { return hasMark(pid, job) })
+// allHosts is no host's number.
+const allHosts = -1
+
+// killMarked kills what the ranks of a job have left on this machine: every process with the
+// name of the job, and the number of the host, in its environment, until there is none. It
+// finds children that have moved to sessions of their own, too. A machine can be several
+// hosts of a job. What another agent has started is for that one to end: it has to tell
+// what it ended from what was killed.
+func killMarked(job string, host int) error {
+	marks := []string{config.EnvJob + "=" + job}
+	if host != allHosts {
+		marks = append(marks, fmt.Sprint(config.EnvHost, "=", host))
+	}
+	return proc.KillAll(func(pid int) bool { return hasMarks(pid, marks) })
 }
 
-// hasMark reports whether the name of a job is in the environment of a process.
-func hasMark(pid int, job string) bool {
+// hasMarks reports whether all these variables are in the environment of a process.
+func hasMarks(pid int, marks []string) bool {
 	// Unreadable: another user's process. Empty: a zombie.
 	env, err := readSome(fmt.Sprintf("/proc/%d/environ", pid), maxEnviron)
-	return err == nil && bytes.Contains(append([]byte{0}, env...), []byte("\x00"+config.EnvJob+"="+job+"\x00"))
+	env = append([]byte{0}, env...)
+	return err == nil && !slices.ContainsFunc(marks, func(mark string) bool {
+		return !bytes.Contains(env, []byte("\x00"+mark+"\x00"))
+	})
 }
 
 // maxEnviron is more than the kernel lets a program start with. A process can make it

@@ -60,7 +60,7 @@ func (j *job) ask() {
 	}
 	j.asked = &question{limit: time.After(questionTimeout), waits: map[int]bool{}, answers: map[int]string{}}
 	for rank, r := range j.rankTable.ranks {
-		if r.pid != 0 && !r.exited && !j.rankTable.ghost(rank) {
+		if r.pid != 0 && !r.exited {
 			j.asked.waits[rank] = true
 		}
 	}
@@ -104,7 +104,7 @@ func (j *job) answered() {
 	fmt.Fprintf(&b, "xrun: what the ranks do %v after their start:\n", time.Since(j.began).Round(10*time.Millisecond))
 	for _, rank := range slices.Sorted(maps.Keys(q.answers)) {
 		s := j.rankTable.ranks[rank]
-		fmt.Fprintf(&b, "rank %d (process %d on %s): %s", rank, s.pid, s.host, q.answers[rank])
+		fmt.Fprintf(&b, "%s (process %d on %s): %s", j.title(rank), s.pid, s.host, q.answers[rank])
 	}
 	_, _ = fmt.Fprint(w, b.String()) // a closed terminal is no reason to end the job
 }
