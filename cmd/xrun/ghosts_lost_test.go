@@ -99,6 +99,7 @@ func goOn(w *mpi.Comm) error {
 	if !slices.Equal(mem[:n-1], v) {
 		err = errors.Join(err, errors.New("what was put before is not there any more"))
 	}
+	err = errors.Join(err, win.Fence(0)) // until all have looked
 	err = errors.Join(err, mpi.Put(win, []int64{8}, right, 0), mpi.Accumulate(win, []int64{9}, right, n-1, mpi.OpSum), win.Fence(0))
 	if err == nil && (mem[0] != 8 || mem[n-1] != 9) {
 		err = fmt.Errorf("ranks that serve themselves have put %d and added %d", mem[0], mem[n-1])

@@ -85,6 +85,7 @@ func TestXrun_state(t *testing.T) {
 		"network":  {"-x", mpi.EnvShared + "=0"},
 		"threads":  {"-x", mpi.EnvThreads + "=multiple"},
 		"testbed":  {"--testbed", "2"},
+		"ghosts":   {"--ghosts", "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "testbed" {
@@ -123,7 +124,7 @@ func TestXrun_state(t *testing.T) {
 			_ = cmd.Wait()
 			text := errOut.text
 			if status := cmd.ProcessState.ExitCode(); status != 137 || !strings.Contains(text, "xrun: what the ranks do ") ||
-				!strings.Contains(text, "\nrank 1 (process ") || strings.Contains(text, "\nrank 2 (") || !strings.Contains(text, "xrun: rank 2 (process ") {
+				(name == "ghosts") != strings.Contains(text, "\nghost 0 (process ") || !strings.Contains(text, "\nrank 1 (process ") || strings.Contains(text, "\nrank 2 (") || !strings.Contains(text, "xrun: rank 2 (process ") {
 				t.Errorf("status %d, %s", status, text)
 			}
 		})

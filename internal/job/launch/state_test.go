@@ -57,6 +57,39 @@ func TestRun_stateAtFailure(t *testing.T) {
 	}
 }
 
+// Ghosts are asked, too, and not waited for once they have ended with the ranks.
+func TestJob_stateOfGhosts(t *testing.T) {
+	p, err := makePlan(Config{Program: "p", Ranks: 2, Ghosts: 1}, machine{cpus: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, answers := range []bool{true, false} {
+		var errOut safeBuffer
+		j := newJob(Config{Stderr: &errOut}, p, &outputFiles{})
+		for rank := range 3 {
+			j.handleReport(&link{}, report{Op: opStarted, Rank: rank, PID: 100 + rank})
+		}
+		j.ask()
+		j.handleReport(&link{}, report{Op: opDoing, Rank: 0, Data: []byte("in Recv\n")})
+		if answers {
+			j.handleReport(&link{}, report{Op: opDoing, Rank: 2, Data: []byte("in Ghost\n")})
+		}
+		j.handleReport(&link{}, report{Op: opExit, Rank: 1})
+		j.handleReport(&link{}, report{Op: opExit, Rank: 0})
+		j.finish()
+		j.handleReport(&link{}, report{Op: opExit, Rank: 2, Signal: int(unix.SIGKILL), Told: true})
+		j.stdin.close()
+		_, text, _ := strings.Cut(errOut.String(), "start:\n")
+		want := "rank 0 (process 100 on " + j.rankTable.ranks[0].host + "): in Recv\n"
+		if answers {
+			want += "ghost 0 (process 102 on " + j.rankTable.ranks[2].host + "): in Ghost\n"
+		}
+		if text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+	}
+}
+
 func TestReadProcess(t *testing.T) {
 	group, err := unix.Getpgid(0) // 0 in a container, where who leads it is outside
 	if err != nil {
