@@ -7,12 +7,13 @@ import (
 )
 
 // Blocks of any length go through slots, too, whose extents all members have to know: the longest kind
-// there is. What does not fit is a message, which the slot says, as it says how long blocks are: a table
-// of partWord bytes for each. Table and blocks are in the line if there is room for them, so that one miss of
-// the cache brings all, or else the table alone.
+// there is. What does not fit is a message, which the slot says, as it says where blocks end: a table
+// of partWord bytes for each, of which a reader takes three words however many blocks there are. Table and
+// blocks are in the line if there is room for them, so that one miss of the cache brings all, or else the
+// table alone.
 const (
 	partWord  = 2
-	inMessage = 1<<(8*partWord) - 1 // in place of a length: slotMost is less
+	inMessage = 1<<(8*partWord) - 1 // in place of an end: slotMost and lineMost are less
 )
 
 // partsAt returns where the table of k blocks is, and where the blocks begin that have n bytes together: in
@@ -45,23 +46,24 @@ func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
 			all += len(b)
 		}
 	}
-	lengths, at := partsAt(len(blocks), all)
+	ends, at := partsAt(len(blocks), all)
 	table := s.Temp(partWord * len(blocks))
-	clear(table)
+	first := at
 	messages = at+all > lineMost+most
 	give(s, t, nil, most)
 	s.steps[len(s.steps)-1].other = inParts
 	for i, b := range blocks {
-		switch {
-		case messages:
-			binary.LittleEndian.PutUint16(table[partWord*i:], inMessage)
-		case i != own && len(b) > 0:
-			binary.LittleEndian.PutUint16(table[partWord*i:], uint16(len(b)))
-			put(s, at, b)
-			at += len(b)
+		end := inMessage
+		if !messages {
+			if i != own && len(b) > 0 {
+				put(s, at, b)
+				at += len(b)
+			}
+			end = at - first
 		}
+		binary.LittleEndian.PutUint16(table[partWord*i:], uint16(end))
 	}
-	s.steps = append(s.steps, step{what: slotLast, other: int32(lengths), a: table})
+	s.steps = append(s.steps, step{what: slotLast, other: int32(ends), a: table})
 	return messages
 }
 
@@ -147,22 +149,16 @@ func (sl *Slots) pick(st *step) bool {
 		i, k = 0, 1
 	}
 	at, _ := partsAt(k, 0)
-	lengths := sl.parted(member, at, partWord*k)
-	before, n, all := 0, 0, 0
-	for j := range k {
-		length := int(binary.LittleEndian.Uint16(lengths[partWord*j:]))
-		switch {
-		case j < i:
-			before += length
-		case j == i:
-			n = length
-		}
-		all += length
-	}
-	if n == inMessage && st.other != onlyPart {
+	ends := sl.parted(member, at, partWord*k)
+	before, end, all := 0, int(binary.LittleEndian.Uint16(ends[partWord*i:])), int(binary.LittleEndian.Uint16(ends[partWord*(k-1):]))
+	if end == inMessage && st.other != onlyPart {
 		return false
 	}
-	if _, at = partsAt(k, all); n != len(st.b) || at+all > lineMost+sl.most() {
+	if i > 0 {
+		before = int(binary.LittleEndian.Uint16(ends[partWord*(i-1):]))
+	}
+	n := end - before
+	if _, at = partsAt(k, all); n != len(st.b) || end > all || at+all > lineMost+sl.most() {
 		if sl.err == nil {
 			sl.err = sl.waiter.Disagrees(member)
 		}

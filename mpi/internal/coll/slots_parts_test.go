@@ -107,3 +107,14 @@ func TestSlots_partsGivenUp(t *testing.T) {
 		t.Errorf("the other member is at step %d of %d: %v", other.at, len(other.steps), other.Err())
 	}
 }
+
+// A table that is none, of members that do not do the same, names no bytes outside of what was given.
+func TestSlots_partsNonsense(t *testing.T) {
+	sl := NewSlots(words(SlotsSize(2)), 1, 2, nobody{})
+	sl.begin(sl.most(), false)
+	const end = 50000
+	copy(sl.parted(0, 0, 2*partWord), []byte{end & 0xff, end >> 8, 8, 0})
+	if sl.pick(&step{what: slotPick, b: words(end)}); sl.err == nil {
+		t.Errorf("a block ends at %d of 8 bytes", end)
+	}
+}
