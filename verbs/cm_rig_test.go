@@ -147,6 +147,15 @@ func (s *scriptedStream) Recv(dst []byte) (int, bool) {
 	return n, s.ended && len(s.in) == 0
 }
 
+func (s *scriptedStream) RecvVector(dst [][]byte) (n int, eof bool) {
+	for _, b := range dst {
+		var k int
+		k, eof = s.Recv(b)
+		n += k
+	}
+	return n, eof
+}
+
 func (s *scriptedStream) Send(bufs [][]byte) (n int) {
 	s.use()
 	if s.state != fabric.StreamOpen {

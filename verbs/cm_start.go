@@ -301,7 +301,7 @@ func (id *CMID) terminating() (work int) {
 // say sends an FPDU. Should there be no room, the end of the stream has to do.
 func (st *startup) say(c *Context, h *ddp.Header, body []byte) {
 	b := &c.streams.out
-	b.init()
+	b.init(slabLen, batchBufs, batchMarks)
 	b.reset()
 	b.fpdu(&st.tx, h, [][]byte{body}, len(body))
 	st.out = b.appendFrom(st.out, 0, b.total)

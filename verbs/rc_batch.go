@@ -39,11 +39,12 @@ type mark struct {
 	tx  mpa.Tx
 }
 
-func (b *batch) init() {
+// init makes room, once, for bytes of the batch's own, buffers, and FPDUs.
+func (b *batch) init(slab, bufs, marks int) {
 	if b.slab == nil {
-		b.slab = make([]byte, 0, slabLen)
-		b.bufs = make([][]byte, 0, batchBufs)
-		b.marks = make([]mark, 0, batchMarks)
+		b.slab = make([]byte, 0, slab)
+		b.bufs = make([][]byte, 0, bufs)
+		b.marks = make([]mark, 0, marks)
 	}
 }
 

@@ -108,11 +108,13 @@ func (r *rc) init(q *QP, sends int) {
 // once, when the connection is over.
 func (r *rc) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, rest []byte) {
 	q, c := r.q, r.q.ctx
-	c.streams.out.init()
+	c.streams.out.init(slabLen, batchBufs, batchMarks)
 	c.streams.allocIn(c.Arena())
 	r.id, r.stream, r.phase, r.why, r.kind = id, s, rcOpen, nil, a.RTR
 	r.tx = mpa.Tx{CRC: a.CRC, Markers: a.SendMarkers}
 	r.in.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}
+	r.in.predicted = prediction{}
+	r.in.predicted.from, _ = s.(fabric.VectorReceiver)
 	r.ird, r.ord = uint32(min(a.IRD, maxReads)), int32(min(a.ORD, maxReads))
 	r.sent, r.in.got = [4]uint32{}, [4]uint32{}
 	r.full, r.probe, r.heard, r.rtr, r.told = false, false, false, false, false

@@ -19,14 +19,15 @@ type inboundSend struct {
 // rcReceiver is the receiving side of a connection.
 type rcReceiver struct {
 	*rc
-	rx     mpa.Rx
-	part   []byte    // of an FPDU that is not all there
-	unread bool      // part was not looked at yet: it came with the peer's start-up frame
-	eof    bool      // the peer has ended its half
-	got    [4]uint32 // MSN of the last message on each untagged queue that has begun
-	msg    inboundSend
-	rd     llp.Reader
-	aside  []byte // a ULPDU that waits for a receive; nil: none does
+	rx        mpa.Rx
+	part      []byte    // of an FPDU that is not all there
+	unread    bool      // part was not looked at yet: it came with the peer's start-up frame
+	eof       bool      // the peer has ended its half
+	got       [4]uint32 // MSN of the last message on each untagged queue that has begun
+	msg       inboundSend
+	rd        llp.Reader
+	aside     []byte // a ULPDU that waits for a receive; nil: none does
+	predicted prediction
 }
 
 // recvRounds is how many times a connection receives before the next one has
@@ -55,16 +56,23 @@ func (r *rcReceiver) receive() (work int) {
 	if r.aside != nil {
 		return r.watch()
 	}
+	if r.predicted.piece > 0 && r.region() == nil {
+		r.retreat()
+	}
 	have := len(r.part)
 	most := r.appetite()
 	for work < recvRounds {
-		n, eof := 0, false
-		if have < most {
+		n, more, eof := 0, false, false
+		if r.predicted.piece > 0 {
+			n, have, more, eof = r.receivePredicted()
+		} else if have < most {
 			n, eof = r.stream.Recv(s.in[have:most])
+			have += n
+			more = n >= min(most, inLen/2)
 		}
 		if n == 0 && !r.unread {
 			if eof || r.stream.State() == fabric.StreamFailed {
-				r.ended(eof, have)
+				r.ended(eof, have+r.predicted.pos)
 				work++
 			}
 			break
@@ -72,7 +80,6 @@ func (r *rcReceiver) receive() (work int) {
 		if work == 0 {
 			copy(s.in, r.part)
 		}
-		have += n
 		r.unread = false
 		work++
 		used := r.take(s.in[:have])
@@ -84,8 +91,11 @@ func (r *rcReceiver) receive() (work int) {
 			r.unread = have > 0
 			break
 		}
+		if have > 0 && r.adopt(s.in[:have]) {
+			have = 0
+		}
 		r.lookAgain()
-		if n < inLen/2 { // most likely that was all
+		if !more { // most likely that was all
 			break
 		}
 	}
@@ -160,6 +170,7 @@ func (r *rcReceiver) take(b []byte) (used int) {
 // place does what one ULPDU says. false: the connection ends.
 func (r *rcReceiver) place(u []byte) bool {
 	q := r.q
+	r.predicted.piece = 0
 	if !q.takesInbound() {
 		return true
 	}
@@ -180,6 +191,7 @@ func (r *rcReceiver) place(u []byte) bool {
 		if cause, ok := q.placeWrite(&h, &r.rd, len(b)); !ok {
 			return r.refuse(cause, u, len(u))
 		}
+		r.predict(&h, len(b))
 		return true
 	case rdmap.ReadResponse:
 		return r.placeAnswer(&h, u, b)

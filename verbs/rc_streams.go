@@ -30,6 +30,7 @@ type streams struct {
 	rarely      streamLooks
 
 	in    []byte   // what is being received
+	gaps  batch    // where else it goes: see prediction
 	out   batch    // what is being sent
 	spare [][]byte // buffers for parts of FPDUs
 }

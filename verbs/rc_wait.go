@@ -66,6 +66,9 @@ func (r *rcReceiver) appetite() int {
 	if r.q.recvWait && r.q.recvsLeft() == 0 {
 		return min(max(waitingRead, len(r.part)+waitingRead/2), inLen)
 	}
+	if r.predicted.usual {
+		return predictFirst
+	}
 	return inLen
 }
 

@@ -18,6 +18,9 @@ const (
 	RemoteAtomic
 	MWBind           // memory windows may be bound to the region
 	RemoteInvalidate // a peer's Send with Invalidate may end the registration
+	// SequentialWrite says that a peer's RDMA Writes fill the region once, from front to back, and that what is behind
+	// them is not determined until they have: so they may be received where they belong, unseen. An extension.
+	SequentialWrite
 )
 
 // QPType is the transport of a queue pair.

@@ -98,6 +98,13 @@ type Stream interface {
 	Close(abort bool)
 }
 
+// VectorReceiver is a Stream that receives into several buffers at once.
+type VectorReceiver interface {
+	Stream
+	// RecvVector is Recv into buffers that are filled one behind the other.
+	RecvVector(dst [][]byte) (n int, eof bool)
+}
+
 // Listener accepts streams.
 type Listener interface {
 	ID() StreamID

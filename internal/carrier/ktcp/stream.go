@@ -45,7 +45,7 @@ type Stream struct {
 	local, remote netip.AddrPort
 }
 
-var _ fabric.Stream = (*Stream)(nil)
+var _ fabric.VectorReceiver = (*Stream)(nil)
 
 // ID returns the number of the stream.
 func (c *Stream) ID() fabric.StreamID { return c.id }
@@ -84,12 +84,27 @@ func (c *Stream) Recv(dst []byte) (n int, eof bool) {
 		return 0, c.eof && c.state == fabric.StreamOpen
 	}
 	n, errno := recv(c.fd, dst)
+	return c.received(n, len(dst), errno)
+}
+
+// RecvVector copies what has arrived into the buffers, one behind the other.
+func (c *Stream) RecvVector(dst [][]byte) (n int, eof bool) {
+	count, want := c.on.gather(dst)
+	if c.state != fabric.StreamOpen || c.drained || c.eof || want == 0 {
+		return 0, c.eof && c.state == fabric.StreamOpen
+	}
+	n, errno := c.on.recvmsg(c.fd, count)
+	return c.received(n, want, errno)
+}
+
+// received handles that a system call has received n bytes of want.
+func (c *Stream) received(n, want int, errno unix.Errno) (int, bool) {
 	c.on.stats.RxCalls++
 	switch {
 	case n > 0:
 		c.on.stats.RxBytes += uint64(n)
 		// What comes now makes a new event, so that no further poll is needed.
-		c.drained = n < len(dst) && !c.ending
+		c.drained = n < want && !c.ending
 	case errno == unix.EAGAIN:
 		c.drained = true
 	case errno == unix.EINTR:

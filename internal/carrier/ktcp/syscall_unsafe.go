@@ -16,6 +16,14 @@ func recv(fd int, dst []byte) (int, unix.Errno) {
 	return count(n, errno), errno
 }
 
+// recvmsg receives into what the first iovs of s name, of which there is at least one.
+func (s *Streams) recvmsg(fd, iovs int) (int, unix.Errno) {
+	s.msg.Iov = &s.iovs[0]
+	s.msg.SetIovlen(iovs)
+	n, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(fd), uintptr(unsafe.Pointer(&s.msg)), unix.MSG_DONTWAIT)
+	return count(n, errno), errno
+}
+
 // sendmsg sends what the first iovs of s name, of which there is at least one.
 func (s *Streams) sendmsg(fd, iovs int) (int, unix.Errno) {
 	var n uintptr

@@ -217,6 +217,15 @@ func (st *Stream) Recv(dst []byte) (n int, eof bool) {
 	return n, st.in.over && st.in.read == st.in.arrived
 }
 
+// RecvVector implements fabric.VectorReceiver.
+func (st *Stream) RecvVector(dst [][]byte) (n int, eof bool) {
+	for _, b := range dst {
+		k, end := st.Recv(b)
+		n, eof = n+k, end
+	}
+	return n, eof
+}
+
 // Send implements fabric.Stream.
 func (st *Stream) Send(bufs [][]byte) int {
 	if st.state != fabric.StreamOpen || st.closed || st.out.fin {

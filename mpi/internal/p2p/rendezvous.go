@@ -119,7 +119,7 @@ func (rv *rendezvous) clear(r *Request, env match.Envelope, id uint32, size uint
 func (rv *rendezvous) ask(r *Request) {
 	ep := rv.ep
 	if r.grant.size > 0 && !r.grant.stream {
-		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], verbs.LocalWrite|verbs.RemoteWrite)
+		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], verbs.LocalWrite|verbs.RemoteWrite|verbs.SequentialWrite)
 		if err != nil {
 			// The sender is told that there is no room, so that it ends too.
 			r.err = &Error{Code: NoMemory, Peer: int(r.st.Source), Detail: "cannot register the receive buffer", Err: err}
