@@ -88,18 +88,14 @@ func (r *rcReceiver) adopt(b []byte) bool {
 	return true
 }
 
-// retreat makes what has come of the segment at hand the beginning of an FPDU again. Its payload does not matter if
-// the region is not granted any more: it will be refused, or dropped.
+// retreat makes what has come of the segment at hand the beginning of an FPDU again, when the region may not be
+// written to any more. Its payload does not matter: it will be refused, or dropped.
 func (r *rcReceiver) retreat() {
 	a := &r.predicted
 	if a.pos > 0 {
 		var head [predictedHead]byte
-		n, whole := a.segment(&head, a.to)
-		b := append(append(r.q.ctx.streams.buffer(), head[:]...), make([]byte, whole-predictedHead)...)
-		if region := r.region(); region != nil {
-			copy(b[predictedHead:predictedHead+n], region)
-		}
-		r.part = b[:a.pos]
+		_, whole := a.segment(&head, a.to)
+		r.part = append(append(r.q.ctx.streams.buffer(), head[:]...), make([]byte, whole-predictedHead)...)[:a.pos]
 	}
 	a.piece, a.pos = 0, 0
 }

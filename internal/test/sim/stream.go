@@ -220,8 +220,13 @@ func (st *Stream) Recv(dst []byte) (n int, eof bool) {
 // RecvVector implements fabric.VectorReceiver.
 func (st *Stream) RecvVector(dst [][]byte) (n int, eof bool) {
 	for _, b := range dst {
-		k, end := st.Recv(b)
-		n, eof = n+k, end
+		for len(b) > 0 { // one segment is received at a time
+			k, end := st.Recv(b)
+			n, b = n+k, b[k:]
+			if k == 0 || end {
+				return n, end
+			}
+		}
 	}
 	return n, eof
 }
