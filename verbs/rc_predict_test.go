@@ -67,7 +67,7 @@ func (s *sequential) hear(stream []byte, chunk int, midway func(*sequential)) ou
 		s.step()
 		s.predicted = s.predicted || s.ctx.streams.gaps.total > 0
 	}
-	s.untouched([2]int{slabBuf, slabBuf + sequentialLen}, [2]int{slabBuf + sequentialLen, slabBuf + bufLen})
+	s.untouched([2]int{slabBuf, slabBuf + sequentialLen})
 	o := outcome{bytes.Clone(s.slab[slabBuf:][:sequentialLen]), bytes.Clone(s.s.sent), s.q.State(), drain(s.rcq), s.asyncEvents()}
 	if then != nil && !s.q.recvWait && !s.s.ended && !bytes.Equal(then, o.written) {
 		s.Error("the region is written to when it may not be any more")
@@ -143,6 +143,31 @@ func TestRC_predicted(t *testing.T) {
 				same(t, o[1], o[0])
 			}
 		})
+	}
+}
+
+// TestAllocs_predicted is header prediction over the kernel's TCP, which allocates nothing.
+func TestAllocs_predicted(t *testing.T) {
+	a, b := rcPair(t, ConnParam{})
+	const n = 900_000
+	for i := range a.mem {
+		a.mem[i] = byte(i * 7 >> 3)
+	}
+	var err error
+	b.mr, err = b.pd.RegMR(b.mem[:n], LocalWrite|RemoteWrite|SequentialWrite)
+	must(t, err)
+	c := rcRound{OpRDMAWriteWithImm, n, true}
+	for range 20 {
+		clear(b.mem)
+		if c.run(a, b); !bytes.Equal(b.mem[:n], a.mem[:n]) {
+			t.Fatal("what was received is not what was sent")
+		}
+	}
+	if b.ctx.streams.gaps.total == 0 {
+		t.Error("nothing was received where it belongs")
+	}
+	if n := testing.AllocsPerRun(50, func() { c.run(a, b) }); n != 0 {
+		t.Errorf("a Write allocates %v times", n)
 	}
 }
 
