@@ -124,11 +124,8 @@ func streamsBadAddresses(r *streamRig) {
 }
 
 func streamsLocalAddress(r *streamRig) {
-	port, other := r.a.freePort(r.a.addr), r.a.freePort(netip.Addr{})
 	d := r.b.listen(0)
-	for _, from := range []netip.AddrPort{
-		netip.AddrPortFrom(r.a.addr, 0), netip.AddrPortFrom(r.a.addr, port), netip.AddrPortFrom(netip.Addr{}, other),
-	} {
+	dial := func(from netip.AddrPort) {
 		x := r.a.dial(d.Local(), from)
 		before := len(d.in)
 		r.until(func() bool { return x.State() != fabric.StreamConnecting && len(d.in) > before })
@@ -139,6 +136,15 @@ func streamsLocalAddress(r *streamRig) {
 		}
 		r.exchange(x, y, 1000)
 	}
+	dial(netip.AddrPortFrom(r.a.addr, 0))
+	// Two connections from one port to the same listener are an error, so the
+	// ports must differ: from that of the connection before, which is open, and
+	// from each other.
+	one, everywhere := r.a.listenAt(netip.AddrPortFrom(r.a.addr, 0)), r.a.listenAt(netip.AddrPort{})
+	one.shut()
+	everywhere.shut()
+	dial(one.Local())
+	dial(netip.AddrPortFrom(netip.Addr{}, everywhere.Local().Port()))
 }
 
 func streamsPorts(r *streamRig) {
