@@ -67,7 +67,7 @@ func planAllgatherv(k *call, send, recv Data, counts, displs []int) *call {
 	case k.c.Inter():
 		mine, list := k.read(send), k.parts(k.blocks(recv, counts, displs))
 		if k.ok() {
-			k.inter().Exchange(&k.s, k.everywhere(mine, k.c.size), list)
+			k.inter().Exchange(&k.s, everywhere(&k.s, mine, k.c.size), list)
 		}
 	case sameParts(k, planOfAllgatherv, send, recv, 0, counts, displs):
 	default:

@@ -242,6 +242,7 @@ func (k *call) Take(h coll.Handle, want int, peer int32) error {
 }
 
 func (k *call) Wait(h coll.Handle, gives bool) { k.c.ep.Inside().Await(h.(handle).Request, gives) }
+func (k *call) Step()                          { k.c.ep.Inside().Step() }
 func (k *call) Flush()                         { k.c.ep.Inside().Flush() }
 
 // handle is a request as it looks to those inside.

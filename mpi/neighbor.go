@@ -115,8 +115,8 @@ func (k *call) even(d Data, n int) []Data {
 }
 
 // everywhere gives the same bytes to n ranks.
-func (k *call) everywhere(b []byte, n int) []coll.Block {
-	list := k.s.Parts(n)
+func everywhere(s *coll.Schedule, b []byte, n int) []coll.Block {
+	list := s.Parts(n)
 	for i := range list {
 		list[i] = coll.Flat(b)
 	}
@@ -146,7 +146,7 @@ func planNeighborAllgather(k *call, send, recv Data) *call {
 		return k
 	}
 	room := k.even(recv, len(near.sources))
-	return k.hear(near, k.everywhere(k.read(send), len(near.dests)), room)
+	return k.hear(near, everywhere(&k.s, k.read(send), len(near.dests)), room)
 }
 
 // NeighborAllgatherv is NeighborAllgather of vectors of different lengths
@@ -173,7 +173,7 @@ func planNeighborAllgatherv(k *call, send, recv Data, counts, displs []int) *cal
 		return k
 	}
 	room := k.blocksOf(len(near.sources), recv, counts, displs)
-	return k.hear(near, k.everywhere(k.read(send), len(near.dests)), room)
+	return k.hear(near, everywhere(&k.s, k.read(send), len(near.dests)), room)
 }
 
 // NeighborAlltoall sends the i-th of the equal parts of send to the i-th neighbour
