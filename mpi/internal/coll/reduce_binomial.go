@@ -16,32 +16,49 @@ func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
 			acc = s.Temp(len(in))
 		}
 	}
-	// While one vector is reduced the next one is on its way.
-	var other [2][]byte
 	span := below(me, t.Size)
-	var ready []byte
-	d := 1
-	if s.commutes && d < span && me+d < t.Size && !overlap(acc, in) { // the first one is received where the result will be
-		s.recv(t, t.off(me+d+top), acc)
-		s.fence()
-		ready = in
-		d *= 2
-	} else if me == 0 || d < span && me+d < t.Size {
+	children := 0 // child c is 2^c above
+	for 1<<children < span && me+1<<children < t.Size {
+		children++
+	}
+	from := s.Blocks(children)
+	first := s.commutes && children > 0 && !overlap(acc, in) // it is received where the result will be
+	for c := range from {
+		if from[c] = acc; c > 0 || !first {
+			from[c] = s.Temp(len(in))
+		}
+	}
+	k := 1
+	if len(in) <= reduceCut {
+		k = max(len(in)/reduceSegment, 1)
+	}
+	cut := func(v []byte, i int) []byte {
+		if k == 1 { // of a Barrier no element has a length
+			return v
+		}
+		return s.cut(v, k, i, i+1)
+	}
+	for i := range k {
+		for c, b := range from {
+			s.recv(t, t.off(me+1<<c+top), cut(b, i))
+		}
+	}
+	if !first && (me == 0 || children > 0) {
 		s.Copy(acc, in)
 	}
-	for ; d < span && me+d < t.Size; d *= 2 {
-		other[0], other[1] = other[1], other[0]
-		if other[0] == nil {
-			other[0] = s.Temp(len(in))
+	for i := range k {
+		sum := cut(acc, i)
+		for c, b := range from {
+			s.await(i*children + c + 1)
+			other := cut(b, i)
+			if c == 0 && first {
+				other = cut(in, i)
+			}
+			s.combine(sum, other, false)
 		}
-		s.recv(t, t.off(me+d+top), other[0])
-		s.combine(acc, ready, false)
-		s.fence()
-		ready = other[0]
-	}
-	s.combine(acc, ready, false)
-	if me != 0 {
-		s.send(t, t.off(me-span+top), acc)
+		if me != 0 {
+			s.send(t, t.off(me-span+top), sum)
+		}
 	}
 	if top != root {
 		switch t.Me {
@@ -54,6 +71,13 @@ func ReduceBinomial(s *Schedule, t Team, in, out []byte, root int) {
 	}
 	s.fence()
 }
+
+// Vectors up to reduceCut are cut into segments of reduceSegment, each of which goes without being asked for and is reduced while
+// the next one comes. Of longer ones that takes longer than to ask: 1 MiB on two hosts took 265 us, and 225 whole.
+const (
+	reduceSegment = 64 << 10
+	reduceCut     = 256 << 10
+)
 
 // topFor returns the member at the top of the tree: the root, or member 0, whose tree has the
 // ranks in order, for operations that do not commute.
