@@ -454,8 +454,8 @@ func TestSlots_turns(t *testing.T) {
 	}
 }
 
-// Vectors use a part of a ring in turn; those that are not short use all of it as soon as many have gone through, and pieces
-// of long ones at once.
+// Vectors use a part of a ring in turn; those of two members that are not short use all of it as soon as many have gone
+// through, and pieces of long ones at once.
 func TestSlots_partOfRing(t *testing.T) {
 	for _, c := range []struct {
 		members, n   int
@@ -466,7 +466,7 @@ func TestSlots_partOfRing(t *testing.T) {
 		{2, shortMost, false, ringShort, ringShort},
 		{2, 4 << 10, false, ringShort, ringMost},
 		{2, pairMost, false, ringSlots * pairMost, ringMost},
-		{4, pairMost, false, ringSlots * pairMost, ringMost},
+		{4, pairMost, false, ringSlots * pairMost, ringSlots * pairMost},
 		{4, slotMost, true, ringMost, ringMost},
 		{64, 4 << 10, false, ringShort, ringShort},
 	} {
