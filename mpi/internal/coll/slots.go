@@ -85,6 +85,8 @@ const (
 	slotMost   = 32 << 10  // bytes of a vector in a ring
 	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
 	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time, at least, or one after the other
+	shortMost  = 2 << 10   // bytes of a short vector: others of two members use the whole ring,
+	ringWorn   = 4 << 20   // as soon as so much has gone through it, which is worth the pages
 	slotsAhead = 16        // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
@@ -225,12 +227,14 @@ func (sl *Slots) begin(n int, row bool) {
 	}
 }
 
-// inRing places the vectors of n bytes of the present collective in the rings.
+// inRing places the vectors of n bytes of the present collective in the rings. Of those that are not short, which stay in
+// the cache next to a core, it takes less time to write lines that another core has read long ago than those that are in
+// its first cache still; the rings of more than two members take too much of the second one for that.
 func (sl *Slots) inRing(n int, row bool) {
 	ring := uint64(sl.ring)
 	before, at := sl.start&(ring-1), sl.end&(ring-1)
 	most := max(ringShort, ringSlots*n)
-	if row {
+	if row || len(sl.sequence) == 2 && n > shortMost && sl.end >= ringWorn {
 		most = sl.ring
 	}
 	if end := int(at) + n; end > sl.ring || end > most && before >= uint64(n) {

@@ -453,3 +453,37 @@ func TestSlots_turns(t *testing.T) {
 		}
 	}
 }
+
+// Vectors use a part of a ring in turn; those of two members that are not short use all of it as soon as many have gone
+// through, and pieces of long ones at once.
+func TestSlots_partOfRing(t *testing.T) {
+	for _, c := range []struct {
+		members, n   int
+		row          bool
+		fresh, later int // bytes of the ring
+	}{
+		{2, 256, false, ringShort, ringShort},
+		{2, shortMost, false, ringShort, ringShort},
+		{2, 4 << 10, false, ringShort, ringMost},
+		{2, pairMost, false, ringSlots * pairMost, ringMost},
+		{4, pairMost, false, ringSlots * pairMost, ringSlots * pairMost},
+		{4, slotMost, true, ringMost, ringMost},
+		{64, 4 << 10, false, ringShort, ringShort},
+	} {
+		sl := NewSlots(words(SlotsSize(c.members)), 0, c.members, nobody{})
+		extent := func(from uint64) (most int) {
+			for until := from + 2*ringMost; sl.end < until; {
+				sl.begin(c.n, c.row)
+				most = max(most, int(sl.start)&(sl.ring-1)+c.n)
+			}
+			return most
+		}
+		fresh := extent(0)
+		for sl.end < ringWorn {
+			sl.begin(c.n, c.row)
+		}
+		if later := extent(sl.end); fresh != c.fresh || later != c.later {
+			t.Errorf("%d bytes of %d members, in a row: %v: in %d bytes of the ring at first and in %d later, want %d and %d", c.n, c.members, c.row, fresh, later, c.fresh, c.later)
+		}
+	}
+}
