@@ -77,6 +77,9 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case sendOver, recvOver:
 			s.beginOver(t, st)
 			continue
+		case slotBundle:
+			s.beginBundle(t, st)
+			continue
 		case reduce:
 			s.op.Reduce(st.a, st.b)
 			continue
@@ -92,7 +95,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
-		case slotGive, slotLast, slotPut, slotNote, slotAwait, slotReduce, slotPick, slotCopy:
+		case slotGive, slotLast, slotPut, slotNote, slotAwait, slotReduce, slotPick, slotPickOr, slotFar, slotCopy:
 			if !s.slots.do(s, st, wait) {
 				return false
 			}
@@ -147,7 +150,7 @@ func abandon(s *Schedule, t Transport, wait bool) (done bool) {
 		case swap:
 			_ = t.Take(t.Irecv(nil, st.other, s.Tag), -1, st.other)
 			fallthrough
-		case send, sendOver:
+		case send, sendOver, slotBundle:
 			if h := t.Isend(nil, st.peer, s.Tag); h != nil {
 				s.begin(h, 0, st.peer)
 			}
@@ -177,6 +180,18 @@ func (s *Schedule) beginOver(t Transport, st *step) {
 	}
 	if h != nil {
 		s.begin(h, cur.Rest(), st.peer)
+	}
+}
+
+// beginBundle begins a message of what the members of a host have for one rank, if that is anything.
+func (s *Schedule) beginBundle(t Transport, st *step) {
+	b := s.slots.bundle(st)
+	if len(b) == 0 {
+		return
+	}
+	s.gives = true
+	if h := t.Isend(b, st.peer, s.Tag); h != nil {
+		s.begin(h, len(b), st.peer)
 	}
 }
 
