@@ -12,9 +12,11 @@ import "github.com/xwarp/xwarp/internal/base/mem"
 func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 	short, me, near := t.partMost(), t.Slots.me, len(t.Slots.sequence)
 	carriers := t.carriers(s, near)
-	blocks, all := s.Blocks(t.Size), 0
+	blocks, all, allLong := s.Blocks(t.Size), 0, true
 	for i, b := range out {
-		if n := s.Len(b); i != t.Me && n <= short {
+		n := s.Len(b)
+		allLong = allLong && (i == t.Me || n > short && s.Len(in[i]) > short)
+		if i != t.Me && n <= short {
 			blocks[i] = s.packed(b)
 			if int(carriers[i]) != me {
 				all += n
@@ -38,7 +40,9 @@ func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 		several = 1
 	}
 	s.shift(t, out, in, several, short)
-	s.fence() // where all blocks are long none waits for a slot
+	if allLong {
+		s.fence() // what others may have for the ranks that this one sends to is no haste
+	}
 	bundles := recvBundles(s, t, in, short)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i, carrier := range carriers {
@@ -70,7 +74,7 @@ func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 // partMost returns how many bytes a block has at most that goes through slots: those that a member gives have room
 // there. 0: blocks are messages, all of them. All ranks say the same.
 func (t Team) partMost() int {
-	if use := t.choose(ofAlltoall, 0); use != slots && use != hosts || t.Size == 2 || t.Size > partsMost {
+	if use := t.choose(ofAlltoall, 0); use != slots && use != hosts || t.Size <= 2 || t.Size > partsMost {
 		return 0
 	}
 	members, given := t.Size, t.Size-1
