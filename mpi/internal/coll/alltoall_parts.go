@@ -17,7 +17,7 @@ func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 		n := s.Len(b)
 		allLong = allLong && (i == t.Me || n > short && s.Len(in[i]) > short)
 		if i != t.Me && n <= short {
-			blocks[i] = s.packed(b)
+			blocks[i] = packed(s, b)
 			if int(carriers[i]) != me {
 				all += n
 			}
@@ -41,7 +41,7 @@ func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 	}
 	s.shift(t, out, in, several, short)
 	if allLong {
-		s.fence() // what others may have for the ranks that this one sends to is no haste
+		s.fence() // what others may have for ranks that this one sends to has time
 	}
 	bundles := recvBundles(s, t, in, short)
 	slotStep(s, slotAwait, everyMember, nil, nil)
@@ -143,13 +143,13 @@ func pickBlock(s *Schedule, member int, t Team, b Block, short int) {
 }
 
 // packed returns the bytes of a block, side by side.
-func (s *Schedule) packed(b Block) []byte {
+func packed(s *Schedule, b Block) []byte {
 	if b.cursor == 0 {
 		return b.b
 	}
-	packed := s.Temp(s.Len(b))
-	s.copyBlock(Flat(packed), b)
-	return packed
+	v := s.Temp(s.Len(b))
+	s.copyBlock(Flat(v), b)
+	return v
 }
 
 // bundle returns the part that all members have for one rank, in the order of members.

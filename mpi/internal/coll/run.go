@@ -74,11 +74,8 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case recv:
 			s.begin(t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer)
 			continue
-		case sendOver, recvOver:
+		case sendOver, recvOver, slotBundle:
 			s.beginOver(t, st)
-			continue
-		case slotBundle:
-			s.beginBundle(t, st)
 			continue
 		case reduce:
 			s.op.Reduce(st.a, st.b)
@@ -168,8 +165,17 @@ func (s *Schedule) begin(h Handle, want int, peer int32) {
 	s.pending = append(s.pending, pending{h, want, peer})
 }
 
-// beginOver begins a message of what a cursor moves over.
+// beginOver begins a message of what a cursor moves over, or of a bundle, if anything is in it.
 func (s *Schedule) beginOver(t Transport, st *step) {
+	if st.what == slotBundle {
+		if b := s.slots.bundle(st); len(b) > 0 {
+			s.gives = true
+			if h := t.Isend(b, st.peer, s.Tag); h != nil {
+				s.begin(h, len(b), st.peer)
+			}
+		}
+		return
+	}
 	cur := s.cursors[st.other]
 	var h Handle
 	if st.what == sendOver {
@@ -180,18 +186,6 @@ func (s *Schedule) beginOver(t Transport, st *step) {
 	}
 	if h != nil {
 		s.begin(h, cur.Rest(), st.peer)
-	}
-}
-
-// beginBundle begins a message of what the members of a host have for one rank, if that is anything.
-func (s *Schedule) beginBundle(t Transport, st *step) {
-	b := s.slots.bundle(st)
-	if len(b) == 0 {
-		return
-	}
-	s.gives = true
-	if h := t.Isend(b, st.peer, s.Tag); h != nil {
-		s.begin(h, len(b), st.peer)
 	}
 }
 

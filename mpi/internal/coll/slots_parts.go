@@ -67,8 +67,8 @@ func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
 // partTable is the table of the blocks that a member gives, while it is written.
 type partTable struct {
 	table, left []byte
-	ends        int // where the table is
-	first, at   int // where the first and the next block are
+	ends        int  // where the table is
+	first, at   int  // where the first and the next block are
 	joins       bool // all blocks are of one buffer
 }
 
