@@ -42,7 +42,12 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	case bruck:
 		AlltoallBruck(s, t, out, in)
 	default:
-		use.alltoall(s, t, s.EvenParts(out, t.Size), s.EvenParts(in, t.Size))
+		blocks, room := s.EvenParts(out, t.Size), s.EvenParts(in, t.Size)
+		if n := len(out) / t.Size; t.Hosts != nil && use == linear && n <= t.partMost() {
+			AlltoallParts(s, t, blocks, room)
+			return
+		}
+		use.alltoall(s, t, blocks, room)
 	}
 }
 
@@ -55,12 +60,21 @@ func Alltoallv(s *Schedule, t Team, out, in []Block) {
 			return
 		}
 	}
+	if t.partMost() > 0 {
+		AlltoallParts(s, t, out, in)
+		return
+	}
+	t.chooseParts(s, out, in).alltoall(s, t, out, in)
+}
+
+// chooseParts chooses how blocks of any length are sent: on the wire both ways are the same, so that ranks may choose differently.
+func (t Team) chooseParts(s *Schedule, out, in []Block) algorithm {
 	longest := 0
 	for i := range out {
 		longest = max(longest, s.Len(out[i]), s.Len(in[i]))
 	}
-	t.Slots = nil // ranks may choose differently: on the wire both of the others are the same
-	t.choose(ofAlltoall, longest).alltoall(s, t, out, in)
+	t.Slots = nil
+	return t.choose(ofAlltoall, longest)
 }
 
 func (use algorithm) alltoall(s *Schedule, t Team, out, in []Block) {

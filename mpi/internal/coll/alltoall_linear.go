@@ -7,4 +7,7 @@ const linearWindow = 32
 //
 // Why: for blocks of middle length: latencies overlap.
 // Cost: a + (p - 1) of the time of a short message + n b, with n bytes in all.
-func AlltoallLinear(s *Schedule, t Team, out, in []Block) { s.shift(t, out, in, linearWindow) }
+func AlltoallLinear(s *Schedule, t Team, out, in []Block) {
+	s.shift(t, out, in, linearWindow, allLengths)
+	s.fence()
+}

@@ -507,6 +507,8 @@ func TestAlltoall_everyLength(t *testing.T) {
 		"bruck": AlltoallBruck, "pairwise": blocks(AlltoallPairwise), "linear": blocks(AlltoallLinear),
 		"slots": func(s *Schedule, t Team, out, in []byte) { Alltoall(s, share(t), out, in) },
 	}
+	partShare := slotted()
+	algorithms["parts"] = blocks(func(s *Schedule, t Team, out, in []Block) { Alltoallv(s, partShare(t), out, in) })
 	uneven := func(r int) int { return min(r/8, 1) } // whose slots have not the same length
 	for i, place := range append(slices.Clone(placements), uneven) {
 		share := slotted()

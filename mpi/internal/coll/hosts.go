@@ -11,6 +11,7 @@ type Hosts struct {
 	least int       // ranks of the host that has the fewest
 	most  int       // ranks of the host that has the most
 
+	given   int  // of how many ranks a rank gives blocks to others of its host at most: see AlltoallParts
 	inOrder bool // ranks of a host follow one another
 }
 
@@ -37,6 +38,13 @@ func NewHosts(host []int) *Hosts {
 	h.least = len(host)
 	for _, local := range h.ranks {
 		h.least, h.most = min(h.least, len(local)), max(h.most, len(local))
+	}
+	for _, local := range h.ranks {
+		given := len(host) - 1
+		for _, far := range h.ranks {
+			given -= len(far) / len(local) // those that it sends to
+		}
+		h.given = max(h.given, given+1) // and not its own host
 	}
 	return h
 }

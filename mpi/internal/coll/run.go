@@ -76,7 +76,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case recv:
 			s.begin(t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer)
 			continue
-		case sendOver, recvOver:
+		case sendOver, recvOver, slotBundle:
 			s.beginOver(t, st)
 			continue
 		case reduce:
@@ -94,7 +94,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 				return false
 			}
 			continue // even after an error: what is under way has to end
-		case slotGive, slotLast, slotPut, slotNote, slotAwait, slotReduce, slotPick, slotCopy:
+		case slotGive, slotLast, slotPut, slotNote, slotAwait, slotReduce, slotPick, slotPickOr, slotFar, slotCopy:
 			if !s.slots.do(s, st, wait) {
 				return false
 			}
@@ -149,7 +149,7 @@ func abandon(s *Schedule, t Transport, wait bool) (done bool) {
 		case swap:
 			_ = t.Take(t.Irecv(nil, st.other, s.Tag), -1, st.other)
 			fallthrough
-		case send, sendOver:
+		case send, sendOver, slotBundle:
 			if h := t.Isend(nil, st.peer, s.Tag); h != nil {
 				s.begin(h, 0, st.peer)
 			}
@@ -182,8 +182,17 @@ func (s *Schedule) begin(h Handle, want int, peer int32) {
 	s.pending = append(s.pending, pending{h, want, peer})
 }
 
-// beginOver begins a message of what a cursor moves over.
+// beginOver begins a message of what a cursor moves over, or of a bundle, if anything is in it.
 func (s *Schedule) beginOver(t Transport, st *step) {
+	if st.what == slotBundle {
+		if b := s.slots.bundle(st); len(b) > 0 {
+			s.gives = true
+			if h := t.Isend(b, st.peer, s.Tag); h != nil {
+				s.begin(h, len(b), st.peer)
+			}
+		}
+		return
+	}
 	cur := s.cursors[st.other]
 	var h Handle
 	if st.what == sendOver {

@@ -35,6 +35,9 @@ const (
 	slotAwait  // wait for the slot of member peer of the host, or for all
 	slotReduce // b = the reduction of all slots; a is what this member's has, or nothing
 	slotPick   // see pick
+	slotPickOr // pick, or the steps behind it if that is a message
+	slotFar    // an error unless part other of member peer is a message
+	slotBundle // begin to send part other of all members to peer: a of this one, and b has room for all
 	slotCopy   // copy the slot of member peer to b
 )
 
@@ -113,7 +116,7 @@ func (s *Schedule) Reduction(op Op, elem int, commutes bool) {
 func (s *Schedule) Sends() (bytes int) {
 	for i := range s.steps {
 		switch st := &s.steps[i]; st.what {
-		case send, swap, slotGive, slotPut, slotLast:
+		case send, swap, slotGive, slotPut, slotLast, slotBundle:
 			bytes += len(st.a)
 		case sendOver:
 			bytes += s.cursors[st.other].Rest()

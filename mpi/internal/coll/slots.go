@@ -494,7 +494,16 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 		}
 	case slotPick:
 		if sl.pick(st) {
+			sl.disagrees(int(st.peer))
+		}
+	case slotPickOr:
+		if !sl.pick(st) {
 			s.at += pickInstead
+		}
+	case slotFar:
+		if _, _, message := sl.part(int(st.peer), st.other); !message {
+			sl.disagrees(int(st.peer))
+			s.err = sl.err // nothing else comes from there
 		}
 	case slotCopy:
 		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))

@@ -40,42 +40,76 @@ func (sl *Slots) parted(member, off, n int) []byte {
 // giveParts begins a collective in which this member gives blocks, all but that of member own, or says that they
 // are messages, which it reports.
 func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
-	most, all := t.Slots.most(), 0
+	all := 0
 	for i, b := range blocks {
 		if i != own {
 			all += len(b)
 		}
 	}
-	ends, at := partsAt(len(blocks), all)
-	table := s.Temp(partWord * len(blocks))
-	first := at
-	messages = at+all > lineMost+most
-	give(s, t, nil, most)
-	s.steps[len(s.steps)-1].other = inParts
+	p := beginParts(s, t, len(blocks), all)
+	p.joins = true
+	_, at := partsAt(len(blocks), all)
+	messages = at+all > lineMost+t.Slots.most()
 	for i, b := range blocks {
-		end := inMessage
-		if !messages {
-			if i != own && len(b) > 0 {
-				put(s, at, b)
-				at += len(b)
-			}
-			end = at - first
+		switch {
+		case messages:
+			p.message()
+		case i == own:
+			p.put(s, nil)
+		default:
+			p.put(s, b)
 		}
-		binary.LittleEndian.PutUint16(table[partWord*i:], uint16(end))
 	}
-	s.steps = append(s.steps, step{what: slotLast, other: int32(ends), a: table})
+	p.end(s)
 	return messages
 }
 
-// put copies b, of one buffer with what was put before, to what this member gives, at off.
-func put(s *Schedule, off int, b []byte) {
-	if last := &s.steps[len(s.steps)-1]; last.what == slotPut {
-		if both, ok := mem.Joined(last.a, b); ok {
-			last.a = both
-			return
+// partTable is the table of the blocks that a member gives, while it is written.
+type partTable struct {
+	table, left []byte
+	ends        int  // where the table is
+	first, at   int  // where the first and the next block are
+	joins       bool // all blocks are of one buffer
+}
+
+// beginParts begins a collective in which this member gives k blocks that have n bytes together.
+func beginParts(s *Schedule, t Team, k, n int) partTable {
+	ends, at := partsAt(k, n)
+	table := s.Temp(partWord * k)
+	give(s, t, nil, t.Slots.most())
+	s.steps[len(s.steps)-1].other = inParts
+	return partTable{table: table, left: table, ends: ends, first: at, at: at}
+}
+
+// put gives the next block. Those that lie side by side in one buffer, if all are of one, make one step.
+func (p *partTable) put(s *Schedule, b []byte) {
+	if len(b) > 0 {
+		last := &s.steps[len(s.steps)-1]
+		both, ok := []byte(nil), false
+		if p.joins && last.what == slotPut {
+			both, ok = mem.Joined(last.a, b)
 		}
+		if ok {
+			last.a = both
+		} else {
+			s.steps = append(s.steps, step{what: slotPut, other: int32(p.at), a: b})
+		}
+		p.at += len(b)
 	}
-	s.steps = append(s.steps, step{what: slotPut, other: int32(off), a: b})
+	p.word(p.at - p.first)
+}
+
+// message says that the next block is one.
+func (p *partTable) message() { p.word(inMessage) }
+
+func (p *partTable) word(n int) {
+	binary.LittleEndian.PutUint16(p.left, uint16(n))
+	p.left = p.left[partWord:]
+}
+
+// end lets others see what was given.
+func (p *partTable) end(s *Schedule) {
+	s.steps = append(s.steps, step{what: slotLast, other: int32(p.ends), a: p.table})
 }
 
 // gatherParts is GatherLinear through slots.
@@ -103,7 +137,7 @@ func gatherParts(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i, b := range blocks {
 		if i != root && len(b) <= most {
-			pick(s, i, onlyPart, b)
+			pick(s, i, 0, 1, b)
 		}
 	}
 	s.fence()
@@ -117,7 +151,8 @@ func scatterParts(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	if t.Me != root {
 		give(s, t, nil, t.Slots.most())
 		slotStep(s, slotAwait, root, nil, nil)
-		pick(s, root, t.Me, mine)
+		pick(s, root, t.Me, t.Size, mine)
+		s.steps[len(s.steps)-1].what = slotPickOr
 		s.recv(t, root, mine)
 		s.fence()
 		return
@@ -129,41 +164,65 @@ func scatterParts(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	s.Copy(mine, blocks[root])
 }
 
-// onlyPart is what pick has in place of a number where there is one part.
-const onlyPart = -1
-
-// pickInstead is how many steps behind a pick are left out where it has copied one of several parts: those that
-// receive it as a message, and wait for that.
+// pickInstead is how many steps behind slotPickOr are left out where it has copied: those that receive a message, and
+// wait for it.
 const pickInstead = 2
 
-// pick copies part i of what the slot of a member has to b. Of several parts it leaves out the message that is
-// received behind it, unless they are messages.
-func pick(s *Schedule, member, i int, b []byte) {
-	s.steps = append(s.steps, step{what: slotPick, peer: int32(member), other: int32(i), b: b})
+// pick copies part i of the k that the slot of a member has to b.
+func pick(s *Schedule, member, i, k int, b []byte) {
+	s.steps = append(s.steps, step{what: slotPick, peer: int32(member), other: partOf(i, k), b: b})
 }
 
-// pick does what that has written down, and reports whether it has copied one of several parts.
-func (sl *Slots) pick(st *step) bool {
-	member, i, k := int(st.peer), int(st.other), len(sl.sequence)
-	if i == onlyPart {
-		i, k = 0, 1
+// partOf is what steps have for part i of k.
+func partOf(i, k int) int32 { return int32(k)<<16 | int32(i) }
+
+// partsMost is how many parts a table has at most.
+const partsMost = 1<<15 - 1
+
+// pick does what that has written down, unless the part is a message, which it reports.
+func (sl *Slots) pick(st *step) (message bool) {
+	at, n, message := sl.part(int(st.peer), st.other)
+	switch {
+	case message:
+	case n != len(st.b):
+		sl.disagrees(int(st.peer))
+	default:
+		mem.CopyAcross(st.b, sl.parted(int(st.peer), at, n))
 	}
-	at, _ := partsAt(k, 0)
-	ends := sl.parted(member, at, partWord*k)
-	before, end, all := 0, int(binary.LittleEndian.Uint16(ends[partWord*i:])), int(binary.LittleEndian.Uint16(ends[partWord*(k-1):]))
-	if end == inMessage && st.other != onlyPart {
-		return false
+	return message
+}
+
+// part returns where a part of what a member has given is, and its length, or that it is a message.
+func (sl *Slots) part(member int, part int32) (at, n int, message bool) {
+	i, k := int(part&0xffff), int(part>>16)
+	table, _ := partsAt(k, 0)
+	ends := sl.parted(member, table, partWord*k)
+	end := partEnd(ends, i)
+	if end == inMessage {
+		return 0, 0, true
 	}
-	if i > 0 {
-		before = int(binary.LittleEndian.Uint16(ends[partWord*(i-1):]))
+	before, all := lastEnd(ends, i), lastEnd(ends, k)
+	if _, at = partsAt(k, all); before > end || end > all || at+all > lineMost+sl.most() {
+		return 0, -1, false // no table of parts
 	}
-	n := end - before
-	if _, at = partsAt(k, all); n != len(st.b) || end > all || at+all > lineMost+sl.most() {
-		if sl.err == nil {
-			sl.err = sl.waiter.Disagrees(member)
+	return at + before, end - before, false
+}
+
+func partEnd(ends []byte, i int) int { return int(binary.LittleEndian.Uint16(ends[partWord*i:])) }
+
+// lastEnd returns where the last of the first i parts ends that is no message.
+func lastEnd(ends []byte, i int) int {
+	for i--; i >= 0; i-- {
+		if end := partEnd(ends, i); end != inMessage {
+			return end
 		}
-	} else {
-		mem.CopyAcross(st.b, sl.parted(member, at+before, n))
 	}
-	return st.other != onlyPart
+	return 0
+}
+
+// disagrees says that a member does something else than this one.
+func (sl *Slots) disagrees(member int) {
+	if sl.err == nil {
+		sl.err = sl.waiter.Disagrees(member)
+	}
 }

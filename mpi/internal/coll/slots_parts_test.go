@@ -114,7 +114,7 @@ func TestSlots_partsNonsense(t *testing.T) {
 	sl.begin(sl.most(), false)
 	const end = 50000
 	copy(sl.parted(0, 0, 2*partWord), []byte{end & 0xff, end >> 8, 8, 0})
-	if sl.pick(&step{what: slotPick, b: words(end)}); sl.err == nil {
+	if sl.pick(&step{what: slotPick, other: partOf(0, 2), b: words(end)}); sl.err == nil {
 		t.Errorf("a block ends at %d of 8 bytes", end)
 	}
 }
