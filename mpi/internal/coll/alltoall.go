@@ -35,6 +35,7 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	if t.Size == 2 {
 		given /= 2 // only what is for the other one
 	}
+	shared := t
 	t = t.swaps(given)
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:
@@ -43,8 +44,8 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 		AlltoallBruck(s, t, out, in)
 	default:
 		blocks, room := s.EvenParts(out, t.Size), s.EvenParts(in, t.Size)
-		if n := len(out) / t.Size; t.Hosts != nil && use == linear && n <= t.partMost() {
-			AlltoallParts(s, t, blocks, room)
+		if t.Hosts != nil && use == linear && len(out)/t.Size <= shared.partMost() {
+			AlltoallParts(s, shared, blocks, room)
 			return
 		}
 		use.alltoall(s, t, blocks, room)

@@ -72,19 +72,33 @@ func TestAlltoallParts_messages(t *testing.T) {
 				team.Tables, _ = ParseTables(c.choose, nil)
 			}
 			Alltoallv(&s, team, s.EvenParts(words(c.n*c.each), c.n), s.EvenParts(words(c.n*c.each), c.n))
-			messages := 0
-			for _, st := range s.steps {
-				if st.what == send || st.what == slotBundle && len(st.a) > 0 {
-					messages++
-				}
-			}
-			want := c.want
+			messages, want := messagesOf(&s), c.want
 			if c.n == 7 && me >= 3 { // the host with three ranks sends to four: the first of it twice, to the first and the last
 				want = []int{0, 2, 1, 1}[me-3]
 			}
 			if messages != want {
 				t.Errorf("%+v: rank %d sends %d messages, want %d", c, me, messages, want)
 			}
+		}
+	}
+}
+
+func messagesOf(s *Schedule) (n int) {
+	for _, st := range s.steps {
+		if st.what == send || st.what == slotBundle && len(st.a) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Alltoall takes the same way where its blocks would be messages that all are sent at once.
+func TestAlltoallParts_even(t *testing.T) {
+	for each, want := range map[int]int{16 << 10: 1, 16<<10 + 4: 3} {
+		var s Schedule
+		Alltoall(&s, slotted()(hosted(Team{Size: 4}, inPairs)), words(4*each), words(4*each))
+		if n := messagesOf(&s); n != want {
+			t.Errorf("blocks of %d bytes: %d messages, want %d", each, n, want)
 		}
 	}
 }

@@ -149,6 +149,8 @@ func TestReduce_everyRootAndOrder(t *testing.T) {
 		for _, red := range reductions {
 			testReduce(t, reduce, red, 1, 0, 0)
 			testReduce(t, reduce, red, 5, 3, 20_000)
+			testReduce(t, reduce, red, 6, 1, 40_000) // in segments
+			testReduce(t, reduce, red, 2, 0, 60_000)
 		}
 	})
 }
