@@ -152,6 +152,18 @@ func packed(s *Schedule, b Block) []byte {
 	return v
 }
 
+// beginBundle begins the message of a slotBundle, if anything is in it.
+func beginBundle(s *Schedule, t Transport, st *step) {
+	b := s.slots.bundle(st)
+	if len(b) == 0 {
+		return
+	}
+	s.gives = true
+	if h := t.Isend(b, st.peer, s.Tag); h != nil {
+		s.begin(h, len(b), st.peer)
+	}
+}
+
 // bundle returns the part that all members have for one rank, in the order of members.
 func (sl *Slots) bundle(st *step) []byte {
 	b := st.b[:0]

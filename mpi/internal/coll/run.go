@@ -76,8 +76,11 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 		case recv:
 			s.begin(t.Irecv(st.a, st.peer, s.Tag), len(st.a), st.peer)
 			continue
-		case sendOver, recvOver, slotBundle:
+		case sendOver, recvOver:
 			s.beginOver(t, st)
+			continue
+		case slotBundle:
+			beginBundle(s, t, st)
 			continue
 		case reduce:
 			s.op.Reduce(st.a, st.b)
@@ -108,11 +111,7 @@ func (s *Schedule) advance(t Transport, wait bool) (done bool) {
 			continue
 		case swap:
 			if !s.begun {
-				s.begun, s.gives = true, len(st.a) > 0
-				s.begin(t.Irecv(st.b, st.other, s.Tag), len(st.b), st.other)
-				if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
-					s.begin(h, len(st.a), st.peer)
-				}
+				beginSwap(s, t, st)
 			}
 		case fence:
 		}
@@ -182,17 +181,17 @@ func (s *Schedule) begin(h Handle, want int, peer int32) {
 	s.pending = append(s.pending, pending{h, want, peer})
 }
 
-// beginOver begins a message of what a cursor moves over, or of a bundle, if anything is in it.
-func (s *Schedule) beginOver(t Transport, st *step) {
-	if st.what == slotBundle {
-		if b := s.slots.bundle(st); len(b) > 0 {
-			s.gives = true
-			if h := t.Isend(b, st.peer, s.Tag); h != nil {
-				s.begin(h, len(b), st.peer)
-			}
-		}
-		return
+// beginSwap begins both messages of a swap.
+func beginSwap(s *Schedule, t Transport, st *step) {
+	s.begun, s.gives = true, len(st.a) > 0
+	s.begin(t.Irecv(st.b, st.other, s.Tag), len(st.b), st.other)
+	if h := t.Isend(st.a, st.peer, s.Tag); h != nil {
+		s.begin(h, len(st.a), st.peer)
 	}
+}
+
+// beginOver begins a message of what a cursor moves over.
+func (s *Schedule) beginOver(t Transport, st *step) {
 	cur := s.cursors[st.other]
 	var h Handle
 	if st.what == sendOver {
