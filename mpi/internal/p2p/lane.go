@@ -33,8 +33,7 @@ import (
 const (
 	laneMost    = 64 << 10   // bytes of the longest message
 	laneLeast   = 3 << 10    // a message of several datagrams goes so only if it is longer
-	laneAlone   = 3          // and if it is longer than so many halves of a datagram, and has more bytes
-	laneAlways  = 16<<10 - 1 // than so many, or is not alone
+	laneAlone   = 16<<10 - 1 // and if it has more bytes than so many, or is not alone
 	laneBuffers = 32         // send buffers, of all peers
 	laneRow     = 4          // messages in a row after which this end looks for the next one
 )
@@ -145,7 +144,7 @@ func (ls *lanes) create() error {
 }
 
 // laneAloneOf returns the length of the longest message that goes in datagrams of seg bytes if it is alone.
-func laneAloneOf(seg int) int { return max(laneAlone*seg/2, laneAlways) }
+func laneAloneOf(seg int) int { return max(seg, laneAlone) }
 
 // of returns the lane of a peer, and makes it first.
 func (ls *lanes) of(p *peer) *lane {
