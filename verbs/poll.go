@@ -21,6 +21,7 @@ func (c *Context) Poll(now Time, _ int) int {
 			work += c.pollStreams(now)
 		} else {
 			l.skipped = true
+			c.streams.transmitted = false // nothing waits for this step, so that none has to wait for the next one
 		}
 	}
 	return work

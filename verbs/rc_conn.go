@@ -113,7 +113,7 @@ func (r *rc) attach(id *CMID, s fabric.Stream, a *mpa.Agreed, initiator bool, re
 	r.id, r.stream, r.phase, r.why, r.kind = id, s, rcOpen, nil, a.RTR
 	r.tx = mpa.Tx{CRC: a.CRC, Markers: a.SendMarkers}
 	r.in.rx = mpa.Rx{CRC: a.CRC, Markers: a.RecvMarkers, Empty: !initiator && a.RTR != 0}
-	r.in.predicted = prediction{}
+	r.in.predicted, r.in.long = prediction{}, 0
 	r.in.predicted.from, _ = s.(fabric.VectorReceiver)
 	r.ird, r.ord = uint32(min(a.IRD, maxReads)), int32(min(a.ORD, maxReads))
 	r.sent, r.in.got = [4]uint32{}, [4]uint32{}

@@ -28,6 +28,7 @@ type rcReceiver struct {
 	rd        llp.Reader
 	aside     []byte // a ULPDU that waits for a receive; nil: none does
 	predicted prediction
+	long      int // payload of the latest whole Send, if it is worth a receive where it belongs; else 0
 }
 
 // recvRounds is how many times a connection receives before the next one has
@@ -62,9 +63,12 @@ func (r *rcReceiver) receive() (work int) {
 	have := len(r.part)
 	most := r.appetite()
 	for work < recvRounds {
-		n, more, eof := 0, false, false
+		n, used, more, eof := 0, 0, false, false
 		if r.predicted.piece > 0 {
 			n, have, more, eof = r.receivePredicted()
+		} else if e := r.landing(have, most); e != nil {
+			n, used, eof = r.land(e, most)
+			have, more = n, n >= min(most, inLen/2)
 		} else if have < most {
 			n, eof = r.stream.Recv(s.in[have:most])
 			have += n
@@ -82,7 +86,7 @@ func (r *rcReceiver) receive() (work int) {
 		}
 		r.unread = false
 		work++
-		used := r.take(s.in[:have])
+		used += r.take(s.in[used:have])
 		if r.stream == nil {
 			return work
 		}
@@ -227,6 +231,9 @@ func (r *rcReceiver) placeWhole(u []byte) bool {
 	r.got[iwarp.QNSend]++
 	r.rd.Over(b)
 	q.receive(e, &r.rd, len(b), nil)
+	if r.long = 0; len(b) >= predictLeast {
+		r.long = len(b)
+	}
 	return true
 }
 

@@ -29,8 +29,9 @@ type streams struct {
 	transmitted bool // something was sent since the last step: the rest waits for the next
 	rarely      streamLooks
 
-	in    []byte   // what is being received
-	gaps  batch    // where else it goes: see prediction
+	in    []byte // what is being received
+	gaps  batch  // where else it goes: see prediction
+	lands [3][]byte
 	out   batch    // what is being sent
 	spare [][]byte // buffers for parts of FPDUs
 }

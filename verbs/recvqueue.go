@@ -22,6 +22,7 @@ type recvQueue struct {
 	more       [][MaxSGE - 1][]byte // made when a receive has several buffers
 	head, tail uint32
 	max        uint32
+	latest     bool // SRQInit.Latest
 }
 
 // firstRQEs is how many entries a queue begins with: thousands of connections
@@ -90,14 +91,23 @@ func (r *recvQueue) post(c *Context, pd *PD, wr *RecvWR) error {
 	return nil
 }
 
-// first returns the oldest receive; there is one.
-func (r *recvQueue) first() *rqe { return &r.ring[r.head&uint32(len(r.ring)-1)] }
+// first returns the receive that is taken next; there is one.
+func (r *recvQueue) first() *rqe {
+	if r.latest {
+		return &r.ring[(r.tail-1)&uint32(len(r.ring)-1)]
+	}
+	return &r.ring[r.head&uint32(len(r.ring)-1)]
+}
 
-// take removes the oldest receive; there is one. The result is valid until the
+// take removes the receive whose turn it is; there is one. The result is valid until the
 // next is posted.
 func (r *recvQueue) take() *rqe {
 	e := r.first()
-	r.head++
+	if r.latest {
+		r.tail--
+	} else {
+		r.head++
+	}
 	return e
 }
 

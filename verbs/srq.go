@@ -10,6 +10,9 @@ type SRQInit struct {
 	MaxWR int // receives; default 512
 	// Limit arms EventSRQLimitReached; see SRQ.Modify. Default 0: no event.
 	Limit int
+	// Latest has the receive that was posted last taken first: its memory is in the cache most likely. Default: the
+	// one that was posted first.
+	Latest bool
 }
 
 // SRQ is a shared receive queue (ibv_create_srq(3)): the queue pairs that were
@@ -33,6 +36,7 @@ func (p *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	}
 	s := &SRQ{pd: p}
 	s.rq.init(cmp.Or(init.MaxWR, 512))
+	s.rq.latest = init.Latest
 	if err := s.checkLimit(init.Limit); err != nil {
 		return nil, err
 	}

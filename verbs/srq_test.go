@@ -56,6 +56,27 @@ func TestSRQ_queuePairsTakeTurns(t *testing.T) {
 	}
 }
 
+// With Latest the receive that was posted last is taken first, also when the ring has grown meanwhile.
+func TestSRQ_latest(t *testing.T) {
+	s := newSRQ(t, SRQInit{MaxWR: 40, Latest: true})
+	q := newSharedQP(t, s, 64)
+	fill(t, s, 3)
+	for _, want := range []uint64{2, 1} {
+		if first := s.rq.first().wrid; first != want {
+			t.Errorf("the next receive is %d, want %d", first, want)
+		}
+		if e, got := q.takeRecv(); !got || e.wrid != want {
+			t.Fatalf("receive %+v, %v, want %d", e, got, want)
+		}
+	}
+	fill(t, s, 39)
+	for want := uint64(39); s.Len() > 0; want-- {
+		if e, got := q.takeRecv(); !got || e.wrid != want {
+			t.Fatalf("receive %+v, %v, want %d", e, got, want)
+		}
+	}
+}
+
 // A receive stays where it is while its completion would find no place.
 func TestSRQ_fullCompletionQueue(t *testing.T) {
 	s := newSRQ(t, SRQInit{})
