@@ -64,9 +64,11 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 }
 
 // besideAFXDP is TCP for large data: a sender goes on in datagrams when a path has swallowed
-// it for so long.
+// it for so long. Reno, because the slow start of Cubic ends with the first round trip that takes some microseconds
+// longer than the shortest one (HyStart), and with a window of two dozen packets for ever, where messages are short: of those that have
+// more than half of it each is two packets for the kernel.
 func besideAFXDP() ktcp.Config {
-	return ktcp.Config{Congestion: "cubic", UserTimeout: 20 * time.Second, Mark: bpf.BypassMark}
+	return ktcp.Config{Congestion: "reno", UserTimeout: 20 * time.Second, Mark: bpf.BypassMark}
 }
 
 // openTCP opens the kernel's TCP, as c says and s.

@@ -31,11 +31,11 @@ import (
 // has not got goes again, in datagrams, for the messages that were announced first.
 
 const (
-	laneMost    = 64 << 10   // bytes of the longest message
-	laneLeast   = 3 << 10    // a message of several datagrams goes so only if it is longer
-	laneAlone   = 16<<10 - 1 // and if it has more bytes than so many, or is not alone
-	laneBuffers = 32         // send buffers, of all peers
-	laneRow     = 4          // messages in a row after which this end looks for the next one
+	laneMost    = 64 << 10  // bytes of the longest message
+	laneLeast   = 3 << 10   // a message of several datagrams goes so only if it is longer
+	laneAlone   = 6<<10 - 1 // and if it has more bytes than so many, or is not alone
+	laneBuffers = 32        // send buffers, of all peers
+	laneRow     = 4         // messages in a row after which this end looks for the next one
 )
 
 // Lengths of what stands behind the header.
