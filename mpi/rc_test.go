@@ -32,7 +32,7 @@ var overTransports = []struct {
 func runWith(t *testing.T, n int, c mpi.Config, body func(*mpi.Proc) error) {
 	t.Helper()
 	c.NoShared = true
-	spec := device.Spec{Fabric: "udp", RC: true, Arena: 16 << 20}
+	spec := device.Spec{Fabric: "udp", RC: true, Arena: 20 << 20}
 	if c.Transport == mpi.RC {
 		spec.Fabric = "tcp"
 	}
@@ -259,7 +259,7 @@ func besidesTheDead(p *mpi.Proc, talked bool) error {
 func connectedPair(t testing.TB, c mpi.Config) [2]*mpi.Proc {
 	t.Helper()
 	c.NoShared = true
-	spec := device.Spec{Fabric: "udp", RC: true, Arena: 16 << 20}
+	spec := device.Spec{Fabric: "udp", RC: true, Arena: 20 << 20}
 	if c.Transport == mpi.RC {
 		spec.Fabric = "tcp"
 	}

@@ -23,7 +23,7 @@ func (e *RankError) Unwrap() error { return e.Err }
 
 // localArena is the size in bytes of the arena of a rank of Run, of which there
 // may be many.
-const localArena = 16 << 20
+const localArena = 20 << 20
 
 // Run runs n ranks inside this process, each as a goroutine that calls body. They
 // talk as ranks of one host do, through shared memory, or with XWARP_SHARED=0 in

@@ -81,7 +81,7 @@ func TestIdleTuner_rests(t *testing.T) {
 // classes are decided. Connections are left alone.
 func TestIdle_tuned(t *testing.T) {
 	for _, transport := range []Transport{RD, UD, RC} {
-		w := newCrew(t, 2, Config{Calibrate: true, Transport: transport})
+		w := newCrew(t, 2, Config{Calibrate: true, Transport: transport, PromoteMessages: 1 << 30, PromoteBytes: 1 << 40})
 		sizes := []int{20_000, 30_000, 40_000, 60_000, 90_000, 120_000, 150_000, 100}
 		for i := range choiceFirst * choiceSoon * len(sizes) {
 			w.talk(0, 1, sizes[i%len(sizes)]+i)

@@ -7,7 +7,7 @@ import (
 	"github.com/xwarp/xwarp/verbs"
 )
 
-// Messages of several datagrams, up to 64 KiB, may have their data go over the connection
+// Messages of several datagrams, up to 96 KiB, may have their data go over the connection
 // beside datagrams without asking, while the envelope goes in a datagram:
 //
 //	data ->      over the connection, from a buffer of ours
@@ -31,7 +31,8 @@ import (
 // has not got goes again, in datagrams, for the messages that were announced first.
 
 const (
-	laneMost    = 64 << 10  // bytes of the longest message
+	laneMost    = 96 << 10  // bytes of the longest message
+	laneStream  = 64 << 10  // of the longest one that is not alone
 	laneLeast   = 3 << 10   // a message of several datagrams goes so only if it is longer
 	laneAlone   = 6<<10 - 1 // and if it has more bytes than so many, or is not alone
 	laneBuffers = 32        // send buffers, of all peers
@@ -127,7 +128,10 @@ func (ls *lanes) create() error {
 	ep := ls.ep
 	nw := &ep.net
 	seg := nw.maxSeg - headerLen
-	least, most := max(seg, laneLeast)+1, min(laneMost, ep.cfg.EagerIdle)
+	least, most := max(seg, laneLeast)+1, laneMost
+	if !ep.cfg.tunesIdle {
+		most = min(most, ep.cfg.EagerIdle)
+	}
 	if least > most {
 		return nil
 	}
@@ -156,18 +160,21 @@ func (ls *lanes) of(p *peer) *lane {
 
 // takes decides whether the data of a message of n bytes goes over the connection. Alone, one
 // of a few datagrams is there sooner in datagrams. One that follows others of some datagrams
-// which the peer has not answered is one of a stream, and then TCP has less work with each.
+// which the peer has not answered is one of a stream, and then TCP has less work with each; where it is long, a rendezvous
+// saves the copies at both ends.
 func (ls *lanes) takes(p *peer, n int) bool {
 	if n < ls.least || n > ls.most || !p.beside || p.channel != nil || p.eagerMax < 0 {
 		return false
 	}
 	switch {
-	case p.link == nil:
+	case p.link == nil && n <= laneStream: // of longer ones the rendezvous counts
 		ls.ep.net.conn.count(p, uint64(n))
 		return false
-	case p.link.state != up:
+	case p.link == nil || p.link.state != up:
 		return false
-	case !p.answered, n > ls.alone:
+	case !p.answered:
+		return n <= laneStream
+	case n > ls.alone:
 		return true
 	case n <= int(p.eagerMax):
 		p.answered = false // one of more datagrams clears it itself

@@ -11,7 +11,7 @@ import (
 func newLanes(t testing.TB, n int) *crew {
 	w := newCrew(t, n, Config{Transport: Hybrid, PromoteMessages: 1})
 	for _, ep := range w.eps {
-		ep.lanes.least, ep.lanes.alone = 2001, 10_000
+		ep.lanes.least, ep.lanes.alone, ep.lanes.most = 2001, 10_000, laneMost
 		for i := range ep.peers {
 			if p := &ep.peers[i]; !p.self {
 				ep.lanes.meet(p, true)
@@ -27,22 +27,23 @@ func newLanes(t testing.TB, n int) *crew {
 func TestLane_takes(t *testing.T) {
 	w := newLanes(t, 2)
 	defer w.drain()
+	ln := w.eps[0].lanes.of(&w.eps[0].peers[1])
 	for i, c := range []struct {
 		answered bool // the other rank has just sent something
 		length   int
-		over     uint64 // messages over the connection
+		over     uint32 // messages over the connection
 	}{
 		{true, 2000, 0}, {false, 2000, 0},
-		{true, 2001, 0}, {false, 2001, 1}, {false, 2000, 0}, {false, 10_000, 1}, {false, laneMost, 1},
-		{true, 10_000, 0}, {true, 10_001, 1}, {true, laneMost, 1}, {false, 2001, 1}, {true, 2001, 0},
+		{true, 2001, 0}, {false, 2001, 1}, {false, 2000, 0}, {false, 10_000, 1}, {false, laneStream, 1}, {false, laneStream + 1, 0},
+		{true, 10_000, 0}, {true, 10_001, 1}, {true, laneMost, 1}, {false, 2001, 1}, {true, 2001, 0}, {true, laneMost + 1, 0},
 	} {
 		if c.answered {
 			w.talk(1, 0, 8)
 		}
-		before := w.eps[0].Stats.Linked
+		before := ln.sent
 		w.talk(0, 1, c.length)
-		if got := w.eps[0].Stats.Linked - before; got != c.over {
-			t.Errorf("%d: %d messages of %d bytes, answered %v, went over the connection, want %d", i, got, c.length, c.answered, c.over)
+		if got := ln.sent - before; got != c.over {
+			t.Errorf("%d: %d messages of %d bytes, answered %v, went over the connection unasked, want %d", i, got, c.length, c.answered, c.over)
 		}
 	}
 }
@@ -60,6 +61,23 @@ func TestLaneAloneOf(t *testing.T) {
 		if got := c.length > laneAloneOf(c.seg); got != c.over {
 			t.Errorf("%d bytes alone, in datagrams of %d: over the connection %v", c.length, c.seg, got)
 		}
+	}
+}
+
+// TestLane_most has the limit of messages that are not asked for hold for the connection, too, where it is given.
+func TestLane_most(t *testing.T) {
+	for _, c := range []struct {
+		cfg  Config
+		want int
+	}{
+		{Config{Calibrate: true}, laneMost}, {Config{}, eagerIdle},
+		{Config{Calibrate: true, EagerIdle: 70_000}, 70_000}, {Config{EagerIdle: 100_000}, laneMost},
+	} {
+		w := newCrew(t, 2, c.cfg)
+		if got := w.eps[0].lanes.most; got != c.want {
+			t.Errorf("%+v: up to %d bytes, want %d", c.cfg, got, c.want)
+		}
+		w.drain()
 	}
 }
 

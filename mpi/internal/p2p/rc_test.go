@@ -40,7 +40,7 @@ func newCrewOver(t testing.TB, fabric string, n int, c Config, change ...func(ra
 	w := &crew{t: t}
 	cards := make([]string, n)
 	for rank := range n {
-		ctx, err := device.Open(device.Spec{Fabric: fabric, RC: fabric != "shm", Key: crewKey, Arena: 16 << 20, Poller: progress.PollerConfig{NoSpin: true}})
+		ctx, err := device.Open(device.Spec{Fabric: fabric, RC: fabric != "shm", Key: crewKey, Arena: 20 << 20, Poller: progress.PollerConfig{NoSpin: true}})
 		must(t, err)
 		t.Cleanup(func() { must(t, ctx.Close()) })
 		c := c
