@@ -21,7 +21,7 @@ type Config struct {
 	MTU       int           // largest IP packet in bytes; default 9000
 	Up        LinkConfig    // from each node to the switch
 	Down      LinkConfig    // from the switch to each node
-	ArenaSize int           // bytes of arena per node; default 16 MiB
+	ArenaSize int           // bytes of arena per node; default 20 MiB
 	Frames    int           // frames in the pool of a port; default 1024
 	RxDepth   int           // buffers in the RX ring and in the FILL ring of a port; default Frames/2
 	TxDepth   int           // buffers in the TX ring of a port; default Frames/4
@@ -33,7 +33,7 @@ func (c *Config) fill() {
 	fallback(&c.StepCost, 100*mono.Nanosecond)
 	fallback(&c.Limit, 600*mono.Second)
 	fallback(&c.MTU, 9000)
-	fallback(&c.ArenaSize, 16<<20)
+	fallback(&c.ArenaSize, 20<<20)
 	fallback(&c.Frames, 1024)
 	fallback(&c.RxDepth, c.Frames/2)
 	fallback(&c.TxDepth, c.Frames/4)

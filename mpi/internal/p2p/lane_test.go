@@ -190,7 +190,7 @@ func TestLane_connectionBreaks(t *testing.T) {
 		var in, out [60][]byte
 		for i := range in {
 			from := i % 2
-			out[i] = bytes.Repeat([]byte{byte(i + 1)}, 100+rng.IntN(60_000))
+			out[i] = bytes.Repeat([]byte{byte(i + 1)}, 100+rng.IntN(90_000))
 			in[i] = make([]byte, len(out[i]))
 			all = append(all, w.eps[from].Isend(word(from, 1-from), 1-from, out[i]))
 			if rng.IntN(2) == 0 {
