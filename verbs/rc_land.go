@@ -58,9 +58,7 @@ func (r *rcReceiver) land(e *rqe, most int) (n, used int, eof bool) {
 	}
 	e, _ = r.takeRecv()
 	r.got[iwarp.QNSend]++
-	q.Stats.Recvs++
-	q.Stats.RecvBytes += uint64(r.long)
-	q.completeRecv(e.wrid, OpRecv, uint32(r.long), nil)
+	q.received(e.wrid, uint32(r.long), 0, 0, nil)
 	return n, whole, eof
 }
 

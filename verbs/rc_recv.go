@@ -215,9 +215,7 @@ func (r *rcReceiver) place(u []byte) bool {
 // placeWhole is the short way of what most messages are: a Send of one segment.
 func (r *rcReceiver) placeWhole(u []byte) bool {
 	q := r.q
-	var h ddp.Header
-	h.Parse(u)
-	if uint32(h.MSN) != r.got[iwarp.QNSend]+1 {
+	if msn(u) != r.got[iwarp.QNSend]+1 {
 		return r.refuse(ddp.MSNRange, u, len(u))
 	}
 	e, ok := r.takeRecv()

@@ -64,9 +64,9 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 }
 
 // besideAFXDP is TCP for large data: a sender goes on in datagrams when a path has swallowed
-// it for so long. Reno, because the slow start of Cubic ends with the first round trip that takes some microseconds
-// longer than the shortest one (HyStart), and with a window of two dozen packets for ever, where messages are short: of those that have
-// more than half of it each is two packets for the kernel.
+// it for so long. Reno, because HyStart ends the slow start of Cubic with the first round trip that takes some microseconds longer than the
+// shortest one. The window then stays at two dozen packets, as short messages do not fill it, and the kernel cuts each message of
+// more than half of it in two.
 func besideAFXDP() ktcp.Config {
 	return ktcp.Config{Congestion: "reno", UserTimeout: 20 * time.Second, Mark: bpf.BypassMark}
 }
