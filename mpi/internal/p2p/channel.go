@@ -150,7 +150,7 @@ func (nb *neighbours) put(p *peer, h front, v view, n int) bool {
 	switch {
 	case n < tuneTimed || v.cur != nil:
 		v.copyTo(b[headerLen:])
-	case p.tune.due():
+	case p.tune != nil && p.tune.in.due():
 		nb.copyTimed(p, b[headerLen:], v.buf)
 	default:
 		mem.CopyAcross(b[headerLen:], v.buf)

@@ -1,9 +1,12 @@
 package p2p
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/shm"
+	"github.com/xwarp/xwarp/mpi/internal/match"
 )
 
 // Up to which length a message is copied into the channel of a neighbour, and from
@@ -12,20 +15,27 @@ import (
 // is measured once. And a channel copies twice, from one core to
 // the other, which takes four times as long between some pairs of cores as between
 // others, and where ranks are moved between cores from one second to the next. So
-// each channel times some of the copies that it makes.
+// each channel times some of the copies into it, and out of it. In a row of messages these go on at the
+// same time. Alone, a message is copied out behind that, from lines that come from the other core.
 //
-//	copies * length * copy = call + length * pull
+//	length * copies = call + length * pull
 //
-// is where the two ways take the same time, with copies as below. The shortest of several copies counts:
-// a core that was taken away in the middle of one says nothing about the channel.
+// is where the two ways take the same time. Of several copies the shortest counts, or one that half of them are longer
+// than: a core that was taken away in the middle of one says nothing about the channel.
 //
 // Nothing of this happens before messages of some length have been sent: ranks that
 // start at the same time have better things to do.
 type tuner struct {
-	least float64 // ns per byte, of the copies since the last decision
+	in, out copies  // of the channel to the neighbour, and of that from it
+	known   float64 // ns per byte that copies out of that take
+	tries   uint32
+}
+
+// copies are those of one end, of which some are timed.
+type copies struct {
+	took  [tuneCopies]float64 // ns per byte; from the shortest on, once there are all of a decision
 	timed int
 	tick  uint32
-	tries uint32
 }
 
 const (
@@ -37,19 +47,16 @@ const (
 	tuneTries  = 64       // one of so many messages above the limit is copied, to be timed
 	pullTurn   = 300      // ns that RTS and FIN take
 
-	// The copies of a message, in copies of the sender's. In a row of messages the receiver's go on at the
-	// same time. Alone, a message is copied out behind that, from lines that come from the other core.
-	copiesRow   = 1.5
-	copiesAlone = 2.5
+	// Copies of a message in copies of the sender's: of one in a row; and those that the receiver of one alone
+	// makes, while nothing has come from there.
+	copiesRow     = 1.5
+	copiesUnknown = 1.5
 )
 
 // due reports whether the next copy is to be timed.
-func (t *tuner) due() bool {
-	if t == nil {
-		return false
-	}
-	t.tick++
-	return t.tick <= tuneCopies || t.tick%tuneEvery == 0
+func (c *copies) due() bool {
+	c.tick++
+	return c.tick <= tuneCopies || c.tick%tuneEvery == 0
 }
 
 // try reports whether a message that is above the limit is copied all the same.
@@ -62,19 +69,34 @@ func (t *tuner) try() bool {
 }
 
 // copied takes a copy into account, and returns whether that makes a decision.
-func (t *tuner) copied(n int, took mono.Duration) bool {
-	if each := float64(took) / float64(n); t.timed == 0 || each < t.least {
-		t.least = each
+func (c *copies) copied(n int, took mono.Duration) bool {
+	c.took[c.timed] = float64(took) / float64(n)
+	if c.timed++; c.timed < tuneCopies {
+		return false
 	}
-	t.timed++
-	return t.timed == tuneCopies
+	c.timed = 0
+	slices.Sort(c.took[:])
+	return true
 }
 
-// limit decides about messages whose copies take so many times as long as the sender's, and begins anew. most is the
+// typical returns how long a copy takes that was not disturbed.
+func (c *copies) typical() float64 { return c.took[tuneCopies/2-1] }
+
+// row returns what the copies of a message in a row take, in ns per byte.
+func (t *tuner) row() float64 { return copiesRow * t.in.took[0] }
+
+// alone returns what those of a message take that is alone.
+func (t *tuner) alone() float64 {
+	if t.known == 0 {
+		return (1 + copiesUnknown) * t.in.took[0]
+	}
+	return t.in.typical() + t.known
+}
+
+// tuneLimit returns up to which length messages are copied whose copies take so many ns per byte. most is the
 // longest message that a channel takes.
-func (t *tuner) limit(cost shm.PullCost, copies float64, most int) int {
-	t.timed = 0
-	gain := copies*t.least - cost.PerByte // of a pull, for each byte
+func tuneLimit(cost shm.PullCost, copies float64, most int) int {
+	gain := copies - cost.PerByte // of a pull, for each byte
 	if gain <= 0 {
 		return most
 	}
@@ -91,7 +113,7 @@ func (nb *neighbours) copyTimed(p *peer, dst, src []byte) {
 
 // tuned takes a copy to p into account.
 func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
-	if !p.tune.copied(n, took) {
+	if !p.tune.in.copied(n, took) {
 		return
 	}
 	top, alone := int(p.eagerCap), int(p.eagerCap)
@@ -101,10 +123,24 @@ func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
 			p.tune = nil // the limit stays as it is
 			return
 		}
-		top, alone = p.tune.limit(cost, copiesRow, top), p.tune.limit(cost, copiesAlone, alone)
+		top, alone = tuneLimit(cost, p.tune.row(), top), tuneLimit(cost, p.tune.alone(), alone)
 	}
 	p.setTop(top)
 	p.plainMax = int32(alone)
+}
+
+// deliver is Request.deliver of a message of p. Some copies out of its channel, if it has one, are timed.
+func (nb *neighbours) deliver(p *peer, r *Request, env match.Envelope, b []byte) {
+	if p.tune == nil || !p.tune.out.due() {
+		r.deliver(env, b)
+		return
+	}
+	clock := nb.eng.Clock()
+	before := clock.Now()
+	r.deliver(env, b)
+	if t := p.tune; t.out.copied(len(b), clock.Now().Sub(before)) {
+		t.known = t.out.typical()
+	}
 }
 
 // pulling returns what it takes to pull, 0 if that cannot be measured.

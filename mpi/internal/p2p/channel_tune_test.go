@@ -8,55 +8,70 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/shm"
 )
 
+// copiesOf are copies of which a decision has been made: the shortest takes least ns for a byte, most take each.
+func copiesOf(least, each float64) (c copies) {
+	c.took[0] = least
+	for i := 1; i < tuneCopies; i++ {
+		c.took[i] = each
+	}
+	return c
+}
+
 func TestTuner_limit(t *testing.T) {
 	cost := shm.PullCost{Call: 1500, PerByte: 0.068}
 	for _, c := range []struct {
-		name  string
-		each  float64 // ns per byte of a copy
-		lo, x int
-		alone int // the limit of a message alone, at most
+		name       string
+		least      float64 // ns per byte of a copy into the channel
+		known      float64 // out of it
+		lo, x      int
+		aloneLeast int // the limit of a message alone
+		aloneMost  int
 	}{
-		{"cores near each other", 0.095, 23_000, 26_000, 11_000},
-		{"cores far from each other", 0.35, tuneLeast, tuneLeast, tuneLeast},
-		{"in between", 0.15, 11_000, 12_000, 6000},
-		{"a copy that costs less than half a pull", 0.02, 40_000, 40_000, 40_000},
-		{"a clock that stands still", 0, 40_000, 40_000, 40_000},
+		{"cores near each other", 0.095, 0, 23_000, 26_000, 9000, 11_000},
+		{"cores far from each other", 0.35, 0, tuneLeast, tuneLeast, tuneLeast, tuneLeast},
+		{"in between", 0.15, 0, 11_000, 12_000, 5000, 6000},
+		{"a copy that costs less than half a pull", 0.02, 0, 40_000, 40_000, 40_000, 40_000},
+		{"a clock that stands still", 0, 0, 40_000, 40_000, 40_000, 40_000},
+		{"a copy out of the channel takes long", 0.05, 0.2, 40_000, 40_000, 8500, 9000},
+		{"and short", 0.15, 0.05, 11_000, 12_000, 9000, 9500},
 	} {
-		u := &tuner{least: c.each}
-		if n := u.limit(cost, copiesRow, 40_000); n < c.lo || n > c.x {
+		u := &tuner{in: copiesOf(c.least, c.least*1.4), known: c.known}
+		if n := tuneLimit(cost, u.row(), 40_000); n < c.lo || n > c.x {
 			t.Errorf("%s: %d, want %d to %d", c.name, n, c.lo, c.x)
 		}
-		if n := u.limit(cost, copiesAlone, 40_000); n > c.alone || n < tuneLeast {
-			t.Errorf("%s: alone %d, want at most %d", c.name, n, c.alone)
+		if n := tuneLimit(cost, u.alone(), 40_000); n > c.aloneMost || n < c.aloneLeast {
+			t.Errorf("%s: alone %d, want %d to %d", c.name, n, c.aloneLeast, c.aloneMost)
 		}
 	}
 }
 
-// TestTuner_disturbed: of several copies the shortest counts, and each decision
+// TestTuner_disturbed: of several copies the shortest and the fourth count, and each decision
 // stands for itself.
 func TestTuner_disturbed(t *testing.T) {
-	u := &tuner{}
+	u := &copies{}
 	for round, base := range []mono.Duration{300, 900} {
 		for i := 1; i <= tuneCopies; i++ {
 			took := base
-			if i != 5 {
+			if i > 5 {
 				took = 4 * mono.Millisecond
+			}
+			if i == 4 {
+				took /= 2
 			}
 			if made := u.copied(3000, took); made != (i == tuneCopies) {
 				t.Fatalf("round %d, copy %d: a decision: %v", round, i, made)
 			}
 		}
-		if want := float64(base) / 3000; u.least != want {
-			t.Errorf("round %d: %g ns per byte, want %g", round, u.least, want)
+		if want := float64(base) / 3000; u.typical() != want || u.took[0] != want/2 {
+			t.Errorf("round %d: %g ns per byte, %g at least, want %g and half of it", round, u.typical(), u.took[0], want)
 		}
-		u.limit(shm.PullCost{Call: 1}, copiesRow, 1<<20)
 	}
 }
 
 func TestTuner_nil(t *testing.T) {
 	var u *tuner
-	if u.due() || u.try() {
-		t.Error("a channel without a tuner is timed")
+	if u.try() {
+		t.Error("a channel without a tuner tries copies")
 	}
 }
 
@@ -83,8 +98,11 @@ func TestChannel_tuned(t *testing.T) {
 			t.Fatalf("after message %d the limits are %d and %d, of at most %d", i, p.eagerMax, p.eagerTop, p.eagerCap)
 		}
 	}
-	if p.tune != nil && p.tune.tick < tuneCopies { // nil: pulls cannot be measured here
-		t.Errorf("%d copies were looked at", p.tune.tick)
+	if p.tune != nil && p.tune.in.tick < tuneCopies { // nil: pulls cannot be measured here
+		t.Errorf("%d copies were looked at", p.tune.in.tick)
+	}
+	if q := w.eps[1].peers[0].tune; q != nil && q.known <= 0 {
+		t.Error("the receiver does not know what its copies take")
 	}
 	w.drain()
 }

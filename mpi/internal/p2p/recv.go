@@ -142,7 +142,11 @@ func (mt *matching) HandleRecv(_ *verbs.AH, b []byte) bool {
 // arrivedEager takes in a message whose data came with it.
 func (mt *matching) arrivedEager(env match.Envelope, data []byte) {
 	if e := mt.posted.Match(env); e != nil {
-		e.Owner.deliver(env, data)
+		if r := e.Owner; len(data) >= tuneTimed && !r.data.typed {
+			mt.ep.near.deliver(&mt.ep.peers[env.Source], r, env, data)
+		} else {
+			r.deliver(env, data)
+		}
 		return
 	}
 	m := mt.messages.get(len(data))
