@@ -31,12 +31,13 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 		AlltoallHosts(s, t, out, in)
 		return
 	}
-	given := len(out)
-	if t.Size == 2 {
-		given /= 2 // only what is for the other one
-	}
 	shared := t
-	t = t.swaps(given)
+	switch n := len(out) - len(out)/t.Size; { // for others
+	case t.Size == 2:
+		t = t.swaps(n)
+	case !t.slotted() || n > swapOf(t.Size):
+		t.Slots = nil
+	}
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:
 		AlltoallSlots(s, t, out, in)

@@ -23,7 +23,7 @@ func AlltoallParts(s *Schedule, t Team, out, in []Block) {
 			}
 		}
 	}
-	p := beginParts(s, t, t.Size, all)
+	p := beginParts(s, t, t.Size, all, t.partRoom())
 	for i, b := range blocks {
 		switch {
 		case i != t.Me && s.Len(out[i]) > short:
@@ -77,15 +77,22 @@ func (t Team) partMost() int {
 	if use := t.choose(ofAlltoall, 0); use != slots && use != hosts || t.Size <= 2 || t.Size > partsMost {
 		return 0
 	}
-	members, given := t.Size, t.Size-1
+	room, given := t.partRoom(), t.Size-1
 	if t.Hosts != nil {
-		members, given = t.Hosts.most, t.Hosts.given
+		given = t.Hosts.given
 	}
-	room := slotOf(members)
 	if table := partWord * t.Size; table > lineMost {
 		room -= table
 	}
 	return max(room/given, 0)
+}
+
+// partRoom returns how many bytes a member gives at most, with the table of them.
+func (t Team) partRoom() int {
+	if t.Hosts != nil {
+		return slotOf(t.Hosts.most)
+	}
+	return swapOf(t.Size)
 }
 
 // carriers returns which member of this host sends to a rank of another one what is short, by rank; -1 for ranks of this host.

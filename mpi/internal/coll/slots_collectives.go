@@ -376,14 +376,39 @@ func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 		swapSlots(s, t, out[to:to+each], in[to:to+each], out[me:me+each], in[me:me+each])
 		return
 	}
-	give(s, t, out, len(out))
-	s.Copy(in[t.Me*each:(t.Me+1)*each], out[t.Me*each:(t.Me+1)*each])
+	me := t.Me * each
+	own := out[me : me+each]
+	short := len(out) <= shortMost
+	if short {
+		give(s, t, out, len(out)) // in one step
+	} else {
+		giveOthers(s, t, out[:me], out[me+each:])
+	}
+	s.Copy(in[me:me+each], own)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i := range t.Size {
+		at := me
+		if !short && i < t.Me {
+			at -= each // its own block is not there
+		}
 		if i != t.Me {
-			take(s, i, t.Me*each, in[i*each:(i+1)*each])
+			take(s, i, at, in[i*each:(i+1)*each])
 		}
 	}
+}
+
+// giveOthers gives what is before the own block of a vector, and what is behind it. Both together are too long for a line.
+func giveOthers(s *Schedule, t Team, before, behind []byte) {
+	give(s, t, nil, len(before)+len(behind))
+	s.steps[len(s.steps)-1].other = inParts
+	at := lineMost // of the ring
+	for _, v := range [2][]byte{before, behind} {
+		if len(v) > 0 {
+			s.steps = append(s.steps, step{what: slotPut, other: int32(at), a: v})
+		}
+		at += len(v)
+	}
+	slotStep(s, slotLast, 0, nil, nil)
 }
 
 // reduceNearMost is how many bytes one rank of a host reduces for all: 8 ranks on two hosts took

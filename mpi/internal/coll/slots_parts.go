@@ -46,7 +46,7 @@ func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
 			all += len(b)
 		}
 	}
-	p := beginParts(s, t, len(blocks), all)
+	p := beginParts(s, t, len(blocks), all, t.Slots.most())
 	p.joins = true
 	_, at := partsAt(len(blocks), all)
 	messages = at+all > lineMost+t.Slots.most()
@@ -72,11 +72,11 @@ type partTable struct {
 	joins       bool // all blocks are of one buffer
 }
 
-// beginParts begins a collective in which this member gives k blocks that have n bytes together.
-func beginParts(s *Schedule, t Team, k, n int) partTable {
+// beginParts begins a collective in which this member gives k blocks that have n bytes together, and each member most at most.
+func beginParts(s *Schedule, t Team, k, n, most int) partTable {
 	ends, at := partsAt(k, n)
 	table := s.Temp(partWord * k)
-	give(s, t, nil, t.Slots.most())
+	give(s, t, nil, most)
 	s.steps[len(s.steps)-1].other = inParts
 	return partTable{table: table, left: table, ends: ends, first: at, at: at}
 }
@@ -202,7 +202,7 @@ func (sl *Slots) part(member int, part int32) (at, n int, message bool) {
 		return 0, 0, true
 	}
 	before, all := lastEnd(ends, i), lastEnd(ends, k)
-	if _, at = partsAt(k, all); before > end || end > all || at+all > lineMost+sl.most() {
+	if _, at = partsAt(k, all); before > end || end > all || at+all > lineMost+swapOf(len(sl.sequence)) {
 		return 0, -1, false // no table of parts
 	}
 	return at + before, end - before, false
