@@ -524,7 +524,7 @@ func TestAlltoall_everyLength(t *testing.T) {
 	}
 	algorithms.each(t, func(t *testing.T, alltoall algorithm) {
 		for _, n := range append(sizes, 35) {
-			for _, each := range []int{0, 1, 3, 100, 500, 40_000} {
+			for _, each := range []int{0, 1, 3, 100, 500, 16 << 10, 40_000} {
 				if each*n > 150_000 {
 					continue
 				}

@@ -1,6 +1,9 @@
 package coll
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestReduceScatter_everyOrder(t *testing.T) {
 	type algorithm func(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte)
@@ -35,7 +38,7 @@ func TestReduceScatter_everyOrder(t *testing.T) {
 		},
 	}.each(t, func(t *testing.T, reduceScatter algorithm) {
 		for _, n := range sizes {
-			for _, each := range []int{0, 1, 5, 1000} {
+			for _, each := range []int{0, 1, 5, 1000, 4000} {
 				for _, red := range reductions {
 					lengths, total := make([]int, n), 0
 					for r := range lengths {
@@ -64,4 +67,20 @@ func TestReduceScatter_everyOrder(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Ranks of a host reduce in slots what has room in a ring, in one piece, and by messages what has not.
+func TestReduceScatter_slots(t *testing.T) {
+	for _, c := range []struct {
+		n, bytes int
+		want     bool
+	}{{4, 64 << 10, true}, {4, 64<<10 + 16, false}, {8, 32 << 10, true}, {8, 32<<10 + 32, false}} {
+		var s Schedule
+		s.Reduction(xor{}, 4, true)
+		in := words(c.bytes)
+		ReduceScatter(&s, slotted()(Team{Size: c.n}), in, s.Even(in, c.n), words(c.bytes/c.n))
+		if got := slices.ContainsFunc(s.steps, func(st step) bool { return st.what == slotGive }); got != c.want {
+			t.Errorf("%d bytes on %d ranks go through slots: %v, want %v", c.bytes, c.n, got, c.want)
+		}
+	}
 }

@@ -82,8 +82,8 @@ type awaited struct {
 const (
 	slotsMost  = 1 << 20   // bytes of all rings,
 	ringMost   = 256 << 10 // and of one
-	slotMost   = 32 << 10  // bytes of a vector in a ring,
-	swapMost   = 48 << 10  // and of what a member has for all others
+	slotMost   = 32 << 10  // bytes of a vector in a ring, or of a piece of one,
+	swapMost   = 48 << 10  // and of what a member has for all others: ends in tables have 16 bits
 	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
 	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time, at least, or one after the other
 	shortMost  = 2 << 10   // bytes of a short vector: others of two members use the whole ring,
@@ -110,11 +110,14 @@ const (
 // ringOf returns how many bytes the rings of so many members have.
 func ringOf(members int) int { return min(1<<bits.Len(uint(slotsMost/members))>>1, ringMost) }
 
-// slotOf returns the bytes of the longest vector in a ring of so many members.
-func slotOf(members int) int { return min(ringOf(members)/ringSlots, slotMost) }
+// longestOf returns the bytes of the longest vector for which a ring of so many members has room.
+func longestOf(members int) int { return ringOf(members) / ringSlots }
 
-// swapOf is slotOf for what a member has for all others.
-func swapOf(members int) int { return min(ringOf(members)/ringSlots, swapMost) }
+// slotOf returns the bytes of the longest vector, or piece of one, that most collectives have in a ring of so many members.
+func slotOf(members int) int { return min(longestOf(members), slotMost) }
+
+// swapOf is slotOf for what a member has for all others, which goes in one piece.
+func swapOf(members int) int { return min(longestOf(members), swapMost) }
 
 // SlotsUsed returns which bytes of the slots of a member, of so many, most collectives use.
 func SlotsUsed(member, members int) (off, n int) {

@@ -13,7 +13,7 @@ import (
 // table alone.
 const (
 	partWord  = 2
-	inMessage = 1<<(8*partWord) - 1 // in place of an end: slotMost and lineMost are less
+	inMessage = 1<<(8*partWord) - 1 // in place of an end: swapMost and lineMost are less
 )
 
 // partsAt returns where the table of k blocks is, and where the blocks begin that have n bytes together: in

@@ -468,6 +468,8 @@ func TestSlots_partOfRing(t *testing.T) {
 		{2, pairMost, false, ringSlots * pairMost, ringMost},
 		{4, pairMost, false, ringSlots * pairMost, ringSlots * pairMost},
 		{4, slotMost, true, ringMost, ringMost},
+		{4, swapMost, false, ringSlots * swapMost, ringSlots * swapMost},
+		{4, longestOf(4), false, ringMost, ringMost},
 		{64, 4 << 10, false, ringShort, ringShort},
 	} {
 		sl := NewSlots(words(SlotsSize(c.members)), 0, c.members, nobody{})
