@@ -13,7 +13,7 @@ var reduceScatterTable = table{
 		{use: pairwise},
 	},
 	hosts:   []rule{{upTo: 32 << 10, use: halving}, {use: hosts}},
-	near:    []rule{{upTo: 64 << 10, use: slots}}, // up to 32 KiB messages reduce in the same order
+	near:    []rule{{upTo: 32 << 10, use: slots}, {upTo: 64 << 10, ranks: 3, use: slots}}, // up to 32 KiB messages reduce in the same order
 	has:     []algorithm{halving, pairwise, slots},
 	onHosts: []algorithm{hosts},
 }

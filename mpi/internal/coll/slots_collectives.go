@@ -365,7 +365,8 @@ func swapPair(s *Schedule, t Team, out, in []Block, n int) {
 	s.copyBlock(from, packed)
 }
 
-// AlltoallSlots lets each member copy its blocks from the slots of all.
+// AlltoallSlots lets each member copy its blocks from the slots of all. More than two give their own blocks, too, where they are short: that
+// is one step.
 //
 // Why: as AllgatherSlots.
 // Cost: p a + 2 n b, with n bytes in all.
@@ -380,7 +381,7 @@ func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 	own := out[me : me+each]
 	short := len(out) <= shortMost
 	if short {
-		give(s, t, out, len(out)) // in one step
+		give(s, t, out, len(out))
 	} else {
 		giveOthers(s, t, out[:me], out[me+each:])
 	}

@@ -131,14 +131,15 @@ func (nb *neighbours) tuned(p *peer, n int, took mono.Duration) {
 
 // deliver is Request.deliver of a message of p. Some copies out of its channel, if it has one, are timed.
 func (nb *neighbours) deliver(p *peer, r *Request, env match.Envelope, b []byte) {
-	if p.tune == nil || !p.tune.out.due() {
+	t := p.tune
+	if t == nil || !t.out.due() {
 		r.deliver(env, b)
 		return
 	}
 	clock := nb.eng.Clock()
 	before := clock.Now()
 	r.deliver(env, b)
-	if t := p.tune; t.out.copied(len(b), clock.Now().Sub(before)) {
+	if t.out.copied(len(b), clock.Now().Sub(before)) {
 		t.known = t.out.typical()
 	}
 }
