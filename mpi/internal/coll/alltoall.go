@@ -32,11 +32,10 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 		return
 	}
 	shared := t
-	switch n := len(out) - len(out)/t.Size; { // for others
-	case t.Size == 2:
+	if n := len(out) - len(out)/t.Size; t.Size == 2 { // for others
 		t = t.swaps(n)
-	case !t.slotted() || n > swapOf(t.Size):
-		t.Slots = nil
+	} else {
+		t = t.upTo(n, swapOf(t.Size))
 	}
 	switch use := t.choose(ofAlltoall, len(out)/t.Size); use {
 	case slots:

@@ -27,11 +27,7 @@ func ReduceScatter(s *Schedule, t Team, in []byte, blocks [][]byte, out []byte) 
 	}
 	use := pairwise // keeps the order
 	if s.commutes {
-		near := t
-		if !t.slotted() || len(in) > longestOf(t.Size) {
-			near.Slots = nil
-		}
-		use = near.choose(ofReduceScatter, len(in))
+		use = t.upTo(len(in), longestOf(t.Size)).choose(ofReduceScatter, len(in))
 	}
 	if use == hosts && t.Hosts.least != t.Hosts.most {
 		use = pairwise

@@ -19,8 +19,11 @@ func (t Team) nearAll(n int) bool {
 }
 
 // within is the team, without slots if a vector of n bytes does not go through one.
-func (t Team) within(n int) Team {
-	if !t.near(n) {
+func (t Team) within(n int) Team { return t.upTo(n, slotOf(t.Size)) }
+
+// upTo is within for vectors of most bytes at most.
+func (t Team) upTo(n, most int) Team {
+	if !t.slotted() || n > most {
 		t.Slots = nil
 	}
 	return t
@@ -68,6 +71,12 @@ func take(s *Schedule, member, off int, b []byte) {
 func give(s *Schedule, t Team, v []byte, n int) {
 	s.slots = t.Slots
 	slotStep(s, slotGive, n, v, nil)
+}
+
+// giveInParts is give of n bytes at most, which slotPut puts there until slotLast.
+func giveInParts(s *Schedule, t Team, n int) {
+	give(s, t, nil, n)
+	s.steps[len(s.steps)-1].other = inParts
 }
 
 // giveOf is give of a piece of a vector of so many bytes, of which a member gives as many at a time as its ring has room for.
@@ -400,8 +409,7 @@ func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 
 // giveOthers gives what is before the own block of a vector, and what is behind it. Both together are too long for a line.
 func giveOthers(s *Schedule, t Team, before, behind []byte) {
-	give(s, t, nil, len(before)+len(behind))
-	s.steps[len(s.steps)-1].other = inParts
+	giveInParts(s, t, len(before)+len(behind))
 	at := lineMost // of the ring
 	for _, v := range [2][]byte{before, behind} {
 		if len(v) > 0 {

@@ -76,8 +76,7 @@ type partTable struct {
 func beginParts(s *Schedule, t Team, k, n, most int) partTable {
 	ends, at := partsAt(k, n)
 	table := s.Temp(partWord * k)
-	give(s, t, nil, most)
-	s.steps[len(s.steps)-1].other = inParts
+	giveInParts(s, t, most)
 	return partTable{table: table, left: table, ends: ends, first: at, at: at}
 }
 
