@@ -140,7 +140,7 @@ func (c *Context) Attr() DeviceAttr {
 		caps := c.cfg.Datagram.Caps()
 		a.Carrier, a.CarrierDetail, a.MTU, a.MaxSeg = caps.Carrier, caps.Detail, c.ep.MaxPayload(), c.maxSeg()
 		a.MaxQP, a.MaxMcastGrp = 1+maxUD, maxGroups
-		a.Bulk = c.ep.HasBulk()
+		a.Bulk, a.Aggregates = c.ep.HasBulk(), caps.Aggregates
 	}
 	if s := c.cfg.Streams; s != nil {
 		a.MaxQP += maxRC

@@ -312,5 +312,6 @@ type DeviceAttr struct {
 	MaxQPRdAtom   int // Reads and atomics outstanding per peer, in each direction
 	MaxMcastGrp   int
 	Bulk          bool // there is a second path out, for large data
+	Aggregates    bool // several datagrams in a row to one peer take little longer than one
 	AtomicAtomic  bool // atomics are atomic with sync/atomic on this host too
 }

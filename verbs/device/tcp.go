@@ -48,12 +48,8 @@ func (s *Spec) tcpDefaults() {
 // other side. After an error the port is closed.
 func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (fabric.Port, error) {
 	tcp, rest := split.New(port)
-	ifindex := table.Link().Index
-	if steered := s.slot != nil && len(s.slot.Pairs) > 0; s.Capture != "" || s.Queue != 0 || steered || s.Fabric == "xdp:asavie" {
-		ifindex = 0 // what is captured passes the port, a packet socket does not choose the queue, and asavie receives one buffer
-	}
 	stack, err := netstack.Open(netstack.Config{
-		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU, Ifindex: ifindex,
+		Port: tcp, Resolver: table, Local: s.Addr, MAC: table.Link().MAC, MTU: s.MTU, Ifindex: s.offloads(table),
 		PortBase: s.TCPBase, Ports: s.TCPPorts, Clock: s.Clock,
 	})
 	if err != nil {
@@ -61,6 +57,14 @@ func (o *opening) openNetstack(s *Spec, port fabric.Port, table *route.Table) (f
 	}
 	o.streams = stack
 	return rest, nil
+}
+
+// offloads returns the index of the device if packets of more than a frame may leave it by a packet socket, or 0.
+func (s *Spec) offloads(table *route.Table) int {
+	if steered := s.slot != nil && len(s.slot.Pairs) > 0; s.Capture != "" || s.Queue != 0 || steered || s.Fabric == "xdp:asavie" {
+		return 0 // what is captured passes the port, a packet socket does not choose the queue, and asavie receives one buffer
+	}
+	return table.Link().Index
 }
 
 // besideAFXDP is TCP for large data: a sender goes on in datagrams when a path has swallowed

@@ -52,7 +52,7 @@ func (o *opening) openXDP(s *Spec, arena *mem.Arena) (fabric.Datagram, error) {
 	}
 	i := inet.Config{
 		Port: port, Resolver: table,
-		Local: netip.AddrPortFrom(s.Addr, s.Port), MAC: link.MAC, MTU: s.MTU,
+		Local: netip.AddrPortFrom(s.Addr, s.Port), MAC: link.MAC, MTU: s.MTU, Ifindex: s.offloads(table),
 	}
 	if s.slot != nil { // so all peers have ports from there on: no endpoint has one that is free
 		i.FirstPort = BasePort

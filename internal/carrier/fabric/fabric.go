@@ -153,6 +153,7 @@ type Packet struct {
 	Source  uint8   // number of the source port, less than SourcePorts: 0 is the endpoint's own; only when sending
 	Sealed  bool    // the payload carries a CRC of its own; only when sending
 	Again   bool    // it was sent before and lost; only when sending
+	Kept    bool    // the sender keeps it, and if it is lost it comes again, as Again; only when sending
 }
 
 // Batch is a list of datagrams and of the buffers that they are made of. The
@@ -211,6 +212,7 @@ type DatagramCaps struct {
 	Overhead   int    // bytes of UDP payload that the carrier adds to each datagram; MaxPayload is without them
 	RxDepth    int    // datagrams of MaxPayload bytes that may wait to be received
 	Home       int    // as in PortCaps
+	Aggregates bool   // several datagrams in a row to one peer take little longer to send than one
 }
 
 // DatagramStats counts what a datagram carrier did and dropped.
@@ -225,6 +227,8 @@ type DatagramStats struct {
 	RxReplayed         uint64 // authentic, but came before, or too late to tell
 	TxUnreachable      uint64 // no next hop at the moment of sending
 	TxErrors           uint64
+	TxAggregates       uint64         // packets that left with several datagrams in one, if the carrier tells
+	RxAggregates       uint64         // likewise arrived
 	RxQueues           trace.Arrivals // frames that came in, as in PortStats
 }
 
@@ -250,6 +254,8 @@ func (s DatagramStats) Plus(o DatagramStats) DatagramStats {
 	s.RxReplayed += o.RxReplayed
 	s.TxUnreachable += o.TxUnreachable
 	s.TxErrors += o.TxErrors
+	s.TxAggregates += o.TxAggregates
+	s.RxAggregates += o.RxAggregates
 	for i, n := range o.RxQueues {
 		s.RxQueues[i] += n
 	}

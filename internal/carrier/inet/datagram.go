@@ -8,6 +8,7 @@ import (
 
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/gso"
 )
 
 // Headroom is what a Datagram needs in front of the first buffer of a
@@ -44,6 +45,9 @@ type Config struct {
 	// FirstPort is the first of SourceOwners ports whose endpoints may send from other
 	// source ports: see source.go. All peers must agree, or not have it. Default: none.
 	FirstPort uint16
+	// Ifindex is the device of Port, in the network namespace of the thread that opens the endpoint: several datagrams to one
+	// peer may leave it as one packet (aggregate.go). Default 0: they go in frames.
+	Ifindex int
 }
 
 // ErrPathMTU is wrapped when a destination cannot be reached with whole
@@ -70,6 +74,7 @@ type Datagram struct {
 	local6    [2]uint64 // likewise IPv6
 	localPort uint16
 	sources   sources
+	joined    aggregates
 	id        uint16 // of the last packet sent
 	caps      fabric.DatagramCaps
 
@@ -98,6 +103,7 @@ type path struct {
 	strange    bool           // made by Back, and not proven yet to lead to a peer
 	unknown    bool           // the resolver was not heard of it yet
 	kernels    bool           // the resolver's Ethernet address is tried, though the peer has shown another
+	pieces     fabric.Pieces  // whether aggregates arrive
 	station    fabric.Station // that the peer has shown, or 0
 }
 
@@ -149,8 +155,10 @@ func New(c Config) (*Datagram, error) {
 		generation: c.Resolver.Generation(),
 		byAddr:     map[fabric.Remote]fabric.Path{},
 		groups:     newGroups(c.Resolver, local.Addr()),
+		joined:     aggregates{socket: gso.Open(port, c.Ifindex), local: port.Device != "" && !port.ZeroCopy},
 		addr:       addresses{srcMAC: c.MAC, src: local, ttl: defaultTTL},
 	}
+	e.joined.ep = e
 	if words := wordsOf(local.Addr()); v6 {
 		e.local6 = words
 	} else {
@@ -173,7 +181,7 @@ func New(c Config) (*Datagram, error) {
 // Caps says what the endpoint can do.
 func (e *Datagram) Caps() fabric.DatagramCaps {
 	c := e.caps
-	c.Detail = e.port.Caps().Detail() // it may know more by now
+	c.Detail, c.Aggregates = e.port.Caps().Detail(), e.joined.socket.Works() // they may know more by now
 	return c
 }
 
@@ -208,7 +216,7 @@ func (e *Datagram) Close() error {
 	left := e.groups.leaveAll()
 	fabric.PutAll(e.pool, e.rx[e.rxNext:e.rxEnd])
 	e.rxNext, e.rxEnd = 0, 0
-	return errors.Join(left, e.port.Close())
+	return errors.Join(left, e.joined.socket.Close(), e.port.Close())
 }
 
 // Resolve makes a destination known: a host, or a multicast group, whose

@@ -84,9 +84,12 @@ func (p *pair) send(t testing.TB, payload []byte, sealed bool) {
 }
 
 // receive returns the payloads that have arrived at b.
-func (p *pair) receive() []string {
+func (p *pair) receive() []string { return p.receiveIn(8) }
+
+// receiveIn is receive with batches of so many datagrams.
+func (p *pair) receiveIn(pkts int) []string {
 	var got []string
-	b := fabric.NewBatch(8, fabric.MaxBufs)
+	b := fabric.NewBatch(pkts, fabric.MaxBufs)
 	for p.b.Recv(b) > 0 {
 		for _, pkt := range b.Pkts {
 			var s []byte
@@ -562,6 +565,9 @@ func FuzzRecv(f *testing.F) {
 	f.Add(datagram([]byte("hello")), uint16(100))
 	f.Add(withOptions(datagram(pattern(50))), uint16(60))
 	f.Add(make([]byte, 64), uint16(1))
+	for _, chunk := range []uint16{1, 600, 3000} {
+		f.Add(aggregate(600, pattern(1500)), chunk)
+	}
 	f.Add(toGroup(inet.GroupMAC(joined), joined)(datagram([]byte("hello"))), uint16(100))
 	f.Fuzz(func(t *testing.T, frame []byte, chunk uint16) {
 		size := 42 + int(chunk)%4000
@@ -569,17 +575,24 @@ func FuzzRecv(f *testing.F) {
 			return
 		}
 		p := newPair(t, conform.PipeConfig{Frames: 64, Chunks: []int{size}})
+		p.b.SetLocal(true)
 		if err := p.b.Join(joined); err != nil {
 			t.Fatal(err)
 		}
 		p.portB.Inject(frame)
-		got := p.receive()
+		got, bytes := p.receive(), 0
+		for _, payload := range got {
+			bytes += len(payload)
+		}
 		s := p.b.Stats()
-		if uint64(len(got)) != s.RxPackets || s.RxPackets+s.RxMalformed+s.RxChecksum != 1 {
+		if uint64(len(got)) != s.RxPackets || uint64(bytes) != s.RxBytes {
 			t.Errorf("received %d, stats %+v", len(got), s)
 		}
-		if len(got) == 1 && len(got[0]) > len(frame)-inet.HeaderLen {
-			t.Errorf("%d bytes of payload in a frame of %d", len(got[0]), len(frame))
+		if n := s.RxPackets + s.RxMalformed + s.RxChecksum; n != 1 && (s.RxAggregates != 1 || n < 2) {
+			t.Errorf("one frame, stats %+v", s)
+		}
+		if bytes > max(0, len(frame)-inet.HeaderLen) {
+			t.Errorf("%d bytes of payload in a frame of %d", bytes, len(frame))
 		}
 	})
 }

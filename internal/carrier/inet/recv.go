@@ -37,9 +37,10 @@ func (e *Datagram) Recv(b *fabric.Batch) int {
 			}
 			break
 		}
-		frame := e.rx[e.rxNext : e.rxNext+n]
+		if !e.accept(b, e.rx[e.rxNext:e.rxNext+n], size) {
+			break
+		}
 		e.rxNext += n
-		e.accept(b, frame, size)
 	}
 	return len(b.Pkts)
 }
@@ -63,20 +64,36 @@ func (e *Datagram) nextFrame() (bufs, size int) {
 	return len(waiting), size
 }
 
-// Release gives back all buffers of b and empties it.
+// Release gives back all buffers of b and empties it. Datagrams of an aggregate that share a buffer are side by side.
 func (e *Datagram) Release(b *fabric.Batch) {
-	fabric.PutAll(e.pool, b.Descs)
+	last := mem.Addr(1) // no frame's
+	for i := range b.Descs {
+		if base := mem.FrameBase(b.Descs[i].Addr); base != last {
+			e.pool.Put(base)
+			last = base
+		}
+	}
 	b.Reset()
 }
 
-// accept appends the datagram in frame, which is size bytes long, to b, or
-// counts what is wrong with it and gives it back.
-func (e *Datagram) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
+// accept appends the datagrams in frame, which is size bytes long, to b, or
+// counts what is wrong with it and gives it back. false: b has no room for all of them.
+func (e *Datagram) accept(b *fabric.Batch, frame []fabric.Desc, size int) bool {
 	h := e.bytes[frame[0].Addr:][:frame[0].Len]
 	in, fault := e.check(h, size)
 	in.queue = fabric.QueueOf(frame[0].Flags)
+	if fault == intact && in.segment > 0 && !in.fits(b, len(frame)) {
+		if len(b.Pkts) > 0 {
+			return false
+		}
+		fault = malformed // a batch never takes so many datagrams, and no sender of ours makes them
+	}
 	if fault == intact {
 		frame = e.trim(frame, in.start, in.payload)
+		if in.segment > 0 {
+			e.joined.cut(b, frame, &in)
+			return true
+		}
 		if in.sum != 0 && !e.addPayload(in.sum, frame).Good() {
 			fault = badChecksum
 		}
@@ -86,13 +103,14 @@ func (e *Datagram) accept(b *fabric.Batch, frame []fabric.Desc, size int) {
 		appendPacket(b, frame, &in)
 		e.stats.RxPackets++
 		e.stats.RxBytes += uint64(in.payload)
-		return
+		return true
 	case malformed:
 		e.stats.RxMalformed++
 	case badChecksum:
 		e.stats.RxChecksum++
 	}
 	fabric.PutAll(e.pool, frame)
+	return true
 }
 
 // appendPacket appends a datagram to b, which has room for it. It sets the
@@ -125,6 +143,7 @@ const (
 // arrival is what the headers of a frame say.
 type arrival struct {
 	start, payload int // where the UDP payload is in the frame, and its bytes
+	segment        int // bytes of a datagram of an aggregate; 0: it is one datagram
 	from           fabric.Remote
 	station        fabric.Station
 	queue          uint8
@@ -162,7 +181,7 @@ func (e *Datagram) check(h []byte, size int) (a arrival, f fault) {
 	if !udp.Valid() || udp.Len() > ip.TotalLen()-headerLen || udp.DstPort() != e.localPort {
 		return a, malformed
 	}
-	if udp.HasChecksum() {
+	if a.segment = e.joined.segmentOf(ip, udp); a.segment == 0 && udp.HasChecksum() {
 		// Never 0: the protocol number is in it.
 		a.sum = ip.pseudo(udp.Len()).Merge(Sum(binary.LittleEndian.Uint64(udp)))
 	}

@@ -14,7 +14,10 @@ func (e *Datagram) TxRoom() int {
 // Datagrams to a destination that cannot be reached now are counted and
 // dropped. The buffers belong to the port afterwards.
 func (e *Datagram) Send(b *fabric.Batch) {
-	if len(b.Pkts) == 1 && len(b.Descs) == 1 && e.sendOne(&b.Pkts[0], &b.Descs[0]) {
+	if len(b.Pkts) == 1 && len(b.Descs) == 1 && !b.Pkts[0].Again && e.sendOne(&b.Pkts[0], &b.Descs[0]) {
+		return
+	}
+	if e.joined.takes(b) && e.joined.send(b) {
 		return
 	}
 	n := 0
@@ -29,6 +32,9 @@ func (e *Datagram) Send(b *fabric.Batch) {
 		if n+len(bufs) > txStage {
 			e.push(n)
 			n = 0
+		}
+		if p.Again {
+			to.pieces.Again()
 		}
 		e.putHeaders(to, p, bufs)
 		n = e.stage(n, bufs)

@@ -7,43 +7,6 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
 )
 
-// TestPieces_verdicts plays cards that cut rightly and wrongly: what was sent in pieces
-// is lost always, never, or for a while.
-func TestPieces_verdicts(t *testing.T) {
-	for _, c := range []struct {
-		name           string
-		lost           func(sent int) bool // an aggregate that goes out when so many datagrams had
-		leastCut, most int                 // of 100,000 datagrams, those that went in pieces
-	}{
-		{"good", func(int) bool { return false }, 100_000, 100_000},
-		{"bad", func(int) bool { return true }, 64, 2000},
-		{"bad for a while", func(sent int) bool { return sent < 10_000 }, 70_000, 95_000},
-		{"every third aggregate is lost", func(sent int) bool { return sent/16%3 == 0 }, 100_000, 100_000},
-	} {
-		var p pieces
-		cut := 0
-		for sent := 0; sent < 100_000; sent += 16 {
-			if p.alone > 0 {
-				for range 16 {
-					p.sent(1)
-				}
-				continue
-			}
-			cut += 16
-			p.sent(16)
-			if c.lost(sent) {
-				for range 16 {
-					p.again++
-					p.sent(1)
-				}
-			}
-		}
-		if cut < c.leastCut || cut > c.most {
-			t.Errorf("%s: %d of 100,000 datagrams went in pieces, want %d to %d", c.name, cut, c.leastCut, c.most)
-		}
-	}
-}
-
 // TestGroup_again: what is sent again goes by itself, and so does all to a destination
 // whose card is at fault; others are not affected.
 func TestGroup_again(t *testing.T) {
@@ -52,14 +15,19 @@ func TestGroup_again(t *testing.T) {
 	again.Again, other.To = true, 1
 	for _, c := range []struct {
 		pkts  []fabric.Packet
-		alone int32 // of destination 0
+		alone bool // all to destination 0
 		want  []int
 	}{
-		{[]fabric.Packet{first, first, again, again, first, first}, 0, []int{2, 1, 1, 2}},
-		{[]fabric.Packet{first, first, other, other}, 9, []int{1, 1, 2}},
+		{[]fabric.Packet{first, first, again, again, first, first}, false, []int{2, 1, 1, 2}},
+		{[]fabric.Packet{first, first, other, other}, true, []int{1, 1, 2}},
 	} {
 		s := queue(t, nil)
-		s.states[0].pieces.alone = c.alone
+		if p := &s.states[0].pieces; c.alone {
+			for range 64 {
+				p.Again()
+			}
+			p.Sent(64)
+		}
 		b := &fabric.Batch{Pkts: c.pkts}
 		for i := range c.pkts {
 			f, _ := s.Frame()

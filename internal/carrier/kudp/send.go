@@ -78,9 +78,9 @@ func (s *Socket) Send(b *fabric.Batch) {
 		}
 		w := &s.states[p.To].pieces
 		if p.Again {
-			w.again++
+			w.Again()
 		}
-		t.push(p, bufs, p.Again || w.alone > 0)
+		t.push(p, bufs, p.Again || w.Alone())
 	}
 }
 
@@ -122,7 +122,7 @@ func (s *Socket) Flush() {
 
 // retire takes the n datagrams in front, which were sent, out of the queue.
 func (s *Socket) retire(n int) {
-	s.states[s.tx.pkts[s.tx.next].to].pieces.sent(n)
+	s.states[s.tx.pkts[s.tx.next].to].pieces.Sent(n)
 	for range n {
 		s.stats.TxPackets++
 		s.stats.TxBytes += uint64(s.tx.pkts[s.tx.next].len)

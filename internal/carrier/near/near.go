@@ -61,8 +61,8 @@ func New(far, near fabric.Datagram, batch int) (*Carrier, error) {
 
 // Caps says what both can do.
 func (c *Carrier) Caps() fabric.DatagramCaps {
-	caps := c.caps
-	caps.Detail = c.far.Caps().Detail // it may know more by now
+	caps, far := c.caps, c.far.Caps()
+	caps.Detail, caps.Aggregates = far.Detail, far.Aggregates // it may know more by now
 	return caps
 }
 

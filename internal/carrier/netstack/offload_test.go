@@ -9,10 +9,16 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/gso"
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 )
 
 // device is what a packet socket leads to: it looks at the packets of a, and passes them on to b whole, as a veth does.
+const (
+	virtioLen = 10 // of struct virtio_net_hdr
+	needsSum  = 1
+)
+
 type device struct {
 	p            *pair
 	fd           int
@@ -25,7 +31,7 @@ func offloading(p *pair) *device {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.a.out.offload, p.b.local = &offload{fd: fds[0]}, true
+	p.a.out.offload, p.b.local = gso.To(fds[0]), true
 	p.t.Cleanup(func() { unix.Close(fds[1]) })
 	return &device{p: p, fd: fds[1]}
 }
@@ -41,9 +47,9 @@ func (d *device) carry() {
 		}
 		order, frame := binary.NativeEndian, b[virtioLen:n]
 		head, from := int(order.Uint16(b[2:])), int(order.Uint16(b[6:]))
-		size, kind := inet.EthernetLen+inet.IPv4Len, byte(cutTCP4)
+		size, kind := inet.EthernetLen+inet.IPv4Len, byte(gso.TCP4)
 		if frame[inet.EthernetLen]>>4 == 6 {
-			size, kind = inet.EthernetLen+inet.IPv6Len, cutTCP6
+			size, kind = inet.EthernetLen+inet.IPv6Len, byte(gso.TCP6)
 		}
 		rest := len(frame) - from
 		if b[0] != needsSum || b[1] != kind || from != size || head != from+int(frame[from+12]>>4)*4 || order.Uint16(b[8:]) != tcpChecksumAt ||
@@ -107,7 +113,7 @@ func TestSend_whole(t *testing.T) {
 func TestSend_cutsWhatTheSocketRefuses(t *testing.T) {
 	p := newPair(t, 1500, nil)
 	a, b := p.connect()
-	p.a.out.offload = &offload{fd: -1}
+	p.a.out.offload = gso.To(-1)
 	t.Cleanup(func() { p.a.out.offload = nil })
 	const segments, payload = 8, 1500 - inet.IPv4Len - 20
 	before := p.ports[0].stats.TxFrames

@@ -15,6 +15,7 @@ import (
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/base/mono"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
+	"github.com/xwarp/xwarp/internal/carrier/gso"
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 )
 
@@ -63,7 +64,8 @@ type dropped struct {
 type output struct {
 	frames  [txStage]fabric.Desc // for one call to the port's Send
 	staged  int                  // buffers in frames
-	offload *offload             // for packets of more than a frame; or nil
+	offload *gso.Socket          // for packets of more than a frame; or nil
+	head    [headMost]byte       // of such a packet
 	packets []*stack.PacketBuffer
 	next    int // packets[next:] waits for room
 	cut     int // bytes of packets[next] that have been sent
@@ -96,12 +98,12 @@ func Open(c Config) (*Stack, error) {
 		return nil, err
 	}
 	caps := c.Port.Caps()
-	s.local, s.out.offload = caps.Device != "" && !caps.ZeroCopy, openOffload(&c)
+	s.local, s.out.offload = caps.Device != "" && !caps.ZeroCopy, gso.Open(caps, c.Ifindex)
 	s.clock.init(c.Clock, &s.mail)
 	s.hosts.init(c.Resolver, &s.mail)
 	if err := s.start(); err != nil {
 		s.gvisor.Destroy()
-		return nil, errors.Join(err, s.out.offload.close(), s.mail.close())
+		return nil, errors.Join(err, s.out.offload.Close(), s.mail.close())
 	}
 	return s, nil
 }
@@ -366,7 +368,7 @@ func (s *Stack) Close() error {
 	s.Flush()
 	s.hosts.done.Wait()
 	s.drop()
-	return errors.Join(s.out.offload.close(), s.mail.close(), s.port.Close())
+	return errors.Join(s.out.offload.Close(), s.mail.close(), s.port.Close())
 }
 
 // drop releases packets that will not be sent.

@@ -72,7 +72,7 @@ func (s *Stack) segments(p *stack.PacketBuffer, to inet.MAC, cut *int) bool {
 	if p.GSOOptions.Type != stack.GSONone {
 		most = int(p.GSOOptions.MSS)
 	}
-	if size > most && *cut == 0 && s.out.offload != nil && s.whole(p, to) {
+	if size > most && *cut == 0 && s.out.offload.Works() && s.whole(p, to) {
 		return true
 	}
 	for {

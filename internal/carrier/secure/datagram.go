@@ -122,7 +122,8 @@ func New(inner fabric.Datagram, c Config) (*Datagram, error) {
 func (d *Datagram) Caps() fabric.DatagramCaps {
 	c := d.caps
 	c.Carrier += "+aes-gcm"
-	c.Detail = d.Datagram.Caps().Detail // which may change
+	below := d.Datagram.Caps()
+	c.Detail, c.Aggregates = below.Detail, below.Aggregates // which may change
 	c.MaxPayload -= Overhead
 	c.Headroom += Overhead
 	c.Overhead += Overhead

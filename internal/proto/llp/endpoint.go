@@ -430,7 +430,7 @@ func (o *outgoing) finish(to fabric.Path, source uint8) {
 	// datagram is told of it, so that has the carrier's checksum too.
 	o.emit(o.tx, o.ep.caps.Headroom, to, !o.ep.cfg.NoCRC && (h.Type != dgram.TypeUD || o.named))
 	pkt := &o.tx.Pkts[len(o.tx.Pkts)-1]
-	pkt.Source, pkt.Again, o.again = source, o.again, false
+	pkt.Source, pkt.Again, pkt.Kept, o.again = source, o.again, h.Type == dgram.TypeData, false
 	o.ep.Stats.TxDatagrams++
 	o.dirty = true
 	if len(o.tx.Pkts) == txBatch {

@@ -30,6 +30,7 @@ func Datagram(t *testing.T, open Opener) {
 		{"arenaBuffers", testArenaBuffers},
 		{"batches", testBatches},
 		{"smallBatch", testSmallBatch},
+		{"aggregates", testAggregates},
 		{"bothWays", testBothWays},
 		{"heldBatches", testHeldBatches},
 		{"noRoom", testNoRoom},
@@ -166,6 +167,24 @@ func testSmallBatch(t *testing.T, a, b *end) {
 	}
 	if len(seen) != n {
 		t.Errorf("%d different datagrams of %d arrive", len(seen), n)
+	}
+}
+
+// testAggregates sends datagrams that a carrier may send as one packet.
+func testAggregates(t *testing.T, a, b *end) {
+	most := a.caps.MaxPayload
+	long := min(most, 8000)
+	for _, sizes := range [][]int{
+		{1000, 1000}, {1400, 1400, 1400, 8}, slices.Repeat([]int{1400}, 31), {600, 600, 599}, {long, long}, {long, long, 100}, {most, most},
+	} {
+		if slices.Max(sizes) > most || len(sizes) > b.caps.RxDepth {
+			continue
+		}
+		for _, e := range []*end{a, b} {
+			e.kept = true
+			e.talk(numbered(sizes...), true)
+			e.kept = false
+		}
 	}
 }
 

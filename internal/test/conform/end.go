@@ -19,7 +19,8 @@ type end struct {
 	to     fabric.Path // of the peer
 	step   func()
 	tx, rx *fabric.Batch
-	sent   int // datagrams, in all
+	sent   int  // datagrams, in all
+	kept   bool // what is lost is sent again, says what is sent
 }
 
 // message is a datagram that arrived.
@@ -76,7 +77,7 @@ func (e *end) put(payload []byte, sealed bool, cuts ...int) {
 		e.post()
 		e.turn()
 	}
-	p := fabric.Packet{Len: int32(len(payload)), To: e.to, Sealed: sealed}
+	p := fabric.Packet{Len: int32(len(payload)), To: e.to, Sealed: sealed, Kept: e.kept}
 	var bufs [fabric.MaxBufs]fabric.Desc
 	for i := 0; i == 0 || len(payload) > 0; i++ {
 		d := fabric.Desc{Addr: e.frame()}

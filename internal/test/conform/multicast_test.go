@@ -116,7 +116,7 @@ func TestMulticast_xdp(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			var ends [3]fabric.Datagram
 			for i, h := range three(t, d.joined).Hosts {
-				ends[i] = openXDP(t, h, d.open, d.mode)
+				ends[i] = openXDP(t, h, d.open, d.mode, false)
 			}
 			Multicast(t, func(*testing.T) ([3]fabric.Datagram, func(), func(int, func() error) error) {
 				return ends, runtime.Gosched, nil

@@ -16,6 +16,7 @@ type PipeConfig struct {
 	// Chunks are the lengths in bytes of the buffers that a frame is
 	// received in, repeated as often as needed; default mem.FrameSize-256.
 	Chunks []int
+	Room   int // bytes left free in front of each buffer that is received; default 0
 	// Wire, when not nil, sees each frame on its way and may change it, or
 	// lose it by returning nil.
 	Wire func(frame []byte) []byte
@@ -167,6 +168,7 @@ func (p *Pipe) arrive(frame []byte) {
 	p.stats.RxBytes += uint64(len(frame))
 	for i := range bufs {
 		addr, _ := p.pool.Get()
+		addr += mem.Addr(p.config.Room)
 		n := copy(p.arena.At(addr, p.config.Chunks[i%len(p.config.Chunks)]), frame)
 		frame = frame[n:]
 		d := fabric.Desc{Addr: addr, Len: uint32(n)}

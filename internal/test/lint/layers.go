@@ -54,12 +54,13 @@ var Layers = []Row{
 	{Package: "bpf", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp", May: "bpf internal/carrier/fabric internal/base/mem", Modules: "github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "xdp/asavie", May: "bpf xdp internal/carrier/fabric internal/base/mem", Modules: "github.com/asavie/xdp github.com/cilium/ebpf github.com/vishvananda/netlink golang.org/x/sys"},
-	{Package: "internal/carrier/inet", May: "internal/carrier/fabric internal/base/mem", Pure: true, Modules: "golang.org/x/sys"},
+	{Package: "internal/carrier/gso", May: "internal/carrier/fabric", Modules: "golang.org/x/sys"},
+	{Package: "internal/carrier/inet", May: "internal/carrier/fabric internal/carrier/gso internal/base/mem", Pure: true, Modules: "golang.org/x/sys"},
 	{Package: "internal/carrier/inet/route", May: "internal/carrier/inet", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/carrier/capture", May: "internal/carrier/fabric internal/carrier/inet internal/base/mem"},
 	{Package: "internal/carrier/kudp", May: "internal/carrier/fabric internal/base/mem", Modules: "github.com/vishvananda/netlink golang.org/x/sys"},
 	{Package: "internal/carrier/ktcp", May: "internal/carrier/fabric internal/base/mem", Modules: "golang.org/x/sys"},
-	{Package: "internal/carrier/netstack", May: "internal/carrier/fabric internal/carrier/inet internal/base/mem", Modules: "gvisor.dev/gvisor golang.org/x/sys"},
+	{Package: "internal/carrier/netstack", May: "internal/carrier/fabric internal/carrier/gso internal/carrier/inet internal/base/mem", Modules: "gvisor.dev/gvisor golang.org/x/sys"},
 	{Package: "internal/carrier/shm", May: "internal/carrier/fabric internal/base/mem", Modules: "golang.org/x/sys"},
 	{Package: "internal/test/sim", May: "internal/carrier/fabric internal/base/mem"},
 
@@ -119,7 +120,7 @@ var Layers = []Row{
 }
 
 // UnsafePackages may hold unsafe code, in files named *_unsafe.go only.
-var UnsafePackages = []string{"internal/base/event", "internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "internal/carrier/netstack", "abi/capi"}
+var UnsafePackages = []string{"internal/base/event", "internal/base/mem", "xdp", "internal/carrier/shm", "internal/carrier/kudp", "internal/carrier/ktcp", "internal/carrier/gso", "internal/carrier/netstack", "abi/capi"}
 
 // ClockPackages may read the clock of the machine, and why.
 var ClockPackages = map[string]string{

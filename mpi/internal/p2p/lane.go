@@ -35,7 +35,11 @@ const (
 	laneStream  = 64 << 10  // of the longest one that is not alone
 	laneLeast   = 3 << 10   // a message of several datagrams goes so only if it is longer
 	laneAlone   = 6<<10 - 1 // and if it has more bytes than so many, or is not alone
+	laneJoined  = 14 << 10  // likewise where several datagrams leave as one packet,
+	laneJoins   = 7         // for so many of them at most
 	laneBuffers = 32        // send buffers, of all peers
+	laneAlones  = 4         // messages alone, one behind the other, after which the next one goes in datagrams
+	laneQuiet   = 2         // receives that end without another one, after which it does so no more
 	laneRow     = 4         // messages in a row after which this end looks for the next one
 )
 
@@ -60,7 +64,8 @@ const laneAsks = 1 << 24
 type lanes struct {
 	ep    *Endpoint
 	least int // bytes of the shortest message; 0: there are none
-	alone int // of the longest one that does not go so if it is alone
+	few   int // of the longest one that does not go so if it is alone
+	alone int // likewise if those before it were alone, too
 	most  int
 	free  []int32
 	wr    verbs.SendWR // reused
@@ -87,7 +92,9 @@ type lane struct {
 	earlyIn  uint32
 	earlyOut uint32
 	expected int // messages for which streams are looked at
+	alone    int // messages alone in a row
 	row      int // messages since a short one came for which streams were looked at
+	quiet    int // receives that have ended since such a message came, while looks is set
 	looks    bool
 	owes     bool // the peer is to be told of looks
 	late     bool // is in lanes.late
@@ -143,12 +150,25 @@ func (ls *lanes) create() error {
 	}
 	ls.wr = verbs.SendWR{WRID: wrWord, Opcode: verbs.OpSend, NumSGE: 1}
 	ls.note = verbs.SendWR{Opcode: verbs.OpSend}
-	ls.least, ls.alone, ls.most = least, laneAloneOf(seg), most
+	ls.least, ls.few, ls.most = least, laneAloneOf(seg, false), most
+	ls.joins(false)
 	return nil
 }
 
-// laneAloneOf returns the length of the longest message that goes in datagrams of seg bytes if it is alone.
-func laneAloneOf(seg int) int { return max(seg, laneAlone) }
+// joins says whether several datagrams leave as one packet, as verbs.DeviceAttr does: they do not where the device refuses
+// packets, which shows when there were some.
+func (ls *lanes) joins(aggregates bool) {
+	ls.alone = laneAloneOf(ls.ep.net.maxSeg-headerLen, aggregates)
+}
+
+// laneAloneOf returns the length of the longest message that goes in datagrams of seg bytes if it is alone. aggregates says that several
+// leave as one packet.
+func laneAloneOf(seg int, aggregates bool) int {
+	if aggregates {
+		return max(seg, min(laneJoins*seg, laneJoined))
+	}
+	return max(seg, laneAlone)
+}
 
 // of returns the lane of a peer, and makes it first.
 func (ls *lanes) of(p *peer) *lane {
@@ -173,8 +193,12 @@ func (ls *lanes) takes(p *peer, n int) bool {
 	case p.link == nil || p.link.state != up:
 		return false
 	case !p.answered:
+		ls.of(p).alone = 0
 		return n <= laneStream
 	case n > ls.alone:
+		return true
+	case n > ls.few && ls.of(p).alone < laneAlones:
+		p.lane.alone++
 		return true
 	case n <= int(p.eagerMax):
 		p.answered = false // one of more datagrams clears it itself
@@ -336,10 +360,10 @@ func (ls *lanes) abandon(m *message) {
 // whether the buffer is needed no more.
 func (ls *lanes) arrivedData(p *peer, h *header, slot int32, b []byte) bool {
 	ln := ls.of(p)
-	if len(payload(b)) > ls.alone {
+	if ls.worthLook(len(payload(b))) {
 		ln.row++
 	}
-	if ln.row == laneRow && !ln.looks {
+	if ln.quiet = 0; ln.row == laneRow && !ln.looks {
 		ln.looks, ln.owes = true, true
 		ls.looking++
 		ls.later(p)

@@ -11,7 +11,7 @@ import (
 func newLanes(t testing.TB, n int) *crew {
 	w := newCrew(t, n, Config{Transport: Hybrid, PromoteMessages: 1})
 	for _, ep := range w.eps {
-		ep.lanes.least, ep.lanes.alone, ep.lanes.most = 2001, 10_000, laneMost
+		ep.lanes.least, ep.lanes.most = 2001, laneMost
 		for i := range ep.peers {
 			if p := &ep.peers[i]; !p.self {
 				ep.lanes.meet(p, true)
@@ -20,6 +20,9 @@ func newLanes(t testing.TB, n int) *crew {
 	}
 	w.talk(0, 1, 100_000)
 	w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+	for _, ep := range w.eps {
+		ep.lanes.few, ep.lanes.alone = 10_000, 10_000
+	}
 	return w
 }
 
@@ -48,18 +51,21 @@ func TestLane_takes(t *testing.T) {
 	}
 }
 
-// TestLaneAloneOf has messages alone that are longer than a datagram go over the connection, if they have 6 KiB.
+// TestLaneAloneOf has messages alone that are longer than a datagram go over the connection, if they have 6 KiB, or 14 where
+// seven datagrams leave as one packet.
 func TestLaneAloneOf(t *testing.T) {
 	for _, c := range []struct {
-		seg, length int
-		over        bool
+		seg, length      int
+		over, overJoined bool
 	}{
-		{1_400, 6<<10 - 1, false}, {1_400, 6 << 10, true},
-		{8_900, 8 << 10, false}, {8_900, 10 << 10, true},
-		{31_900, 31 << 10, false}, {31_900, 32 << 10, true},
+		{1_400, 6<<10 - 1, false, false}, {1_400, 6 << 10, true, false}, {1_400, 9_800, true, false}, {1_400, 9_801, true, true},
+		{8_900, 8 << 10, false, false}, {8_900, 14 << 10, true, false}, {8_900, 14<<10 + 1, true, true},
+		{31_900, 31 << 10, false, false}, {31_900, 32 << 10, true, true},
 	} {
-		if got := c.length > laneAloneOf(c.seg); got != c.over {
-			t.Errorf("%d bytes alone, in datagrams of %d: over the connection %v", c.length, c.seg, got)
+		for joined, want := range map[bool]bool{false: c.over, true: c.overJoined} {
+			if got := c.length > laneAloneOf(c.seg, joined); got != want {
+				t.Errorf("%d bytes alone, in datagrams of %d, several as one packet %v: over the connection %v", c.length, c.seg, joined, got)
+			}
 		}
 	}
 }

@@ -123,14 +123,13 @@ func (ls *lanes) goOn() (n int) {
 	return n
 }
 
-// look has the connection looked at while the receive r waits, if its message may come there. One that comes in
-// datagrams when it is alone ends that this end looks.
+// look has the connection looked at while the receive r waits, if its message may come there.
 func (ls *lanes) look(r *Request) {
 	n, from := r.data.len(), r.entry.Source
 	if n < ls.least || from >= 0 && !ls.ep.peers[from].looks() {
 		return
 	}
-	if n <= ls.alone && from >= 0 {
+	if !ls.worthLook(n) && from >= 0 {
 		ls.stop(&ls.ep.peers[from])
 		return
 	}
@@ -138,19 +137,31 @@ func (ls *lanes) look(r *Request) {
 	ls.ep.net.conn.channel.Expect(1)
 }
 
+// worthLook reports whether the connection is looked at for messages of n bytes, of which one alone may come in
+// datagrams. A look is a system call, in which a rank that shares its processor keeps it from the other one.
+func (ls *lanes) worthLook(n int) bool { return n > ls.alone || ls.ep.maxSpins != spinsLeast }
+
 // looks reports whether the connection with p is looked at.
 func (p *peer) looks() bool { return p.lane != nil && p.lane.looks }
 
-// looked notes that a receive has ended for which the connection was looked at.
+// looked notes that a receive has ended for which the connection was looked at. A message of less than goes there ends
+// that this end looks, and so do laneQuiet which come in datagrams, when they are alone, and none over the connection between them.
 func (ls *lanes) looked(r *Request) {
 	r.grant.looks = false
 	if c := ls.ep.net.conn; c != nil {
 		c.channel.Expect(-1)
 	}
-	if r.err != nil || r.st.Bytes > ls.alone || !r.st.Mark.Got() {
+	n := r.st.Bytes
+	if r.err != nil || n > ls.alone || !r.st.Mark.Got() {
 		return
 	}
-	ls.stop(&ls.ep.peers[r.st.Source])
+	p := &ls.ep.peers[r.st.Source]
+	if !p.looks() {
+		return
+	}
+	if p.lane.quiet++; p.lane.quiet > laneQuiet || n < ls.least || !ls.worthLook(n) {
+		ls.stop(p)
+	}
 }
 
 // stop ends that the connection with p is looked at, and has p told.

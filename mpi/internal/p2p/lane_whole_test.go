@@ -123,10 +123,11 @@ func TestLane_wholeWaits(t *testing.T) {
 }
 
 // TestLane_looksForLongOnly posts a receive for what comes in datagrams when it is alone, and has such a message come
-// where a longer one may: to look at the connection in such waits would only take time.
+// where a longer one may: to look at the connection in such waits would only take time where ranks share processors.
 func TestLane_looksForLongOnly(t *testing.T) {
 	for _, longer := range []int{0, 1} {
 		w := newWholes(t)
+		w.eps[1].maxSpins = spinsLeast
 		n := w.eps[1].lanes.alone
 		r := w.eps[1].Irecv(word(0, 1), make([]byte, n+longer))
 		if got := w.eps[1].lanes.looking; got != longer {
@@ -142,5 +143,64 @@ func TestLane_looksForLongOnly(t *testing.T) {
 			t.Error("the connection is looked at still")
 		}
 		w.drain()
+	}
+}
+
+// TestLane_looksInStreams has messages that alone come in datagrams come over the connection, as in a stream: where each rank
+// has a processor the connection is looked at for them, until some have come in datagrams and none there between.
+func TestLane_looksInStreams(t *testing.T) {
+	w := newLanes(t, 2)
+	defer w.drain()
+	from, to := &w.eps[0].peers[1], w.eps[1]
+	stream := func(n int) {
+		for range n {
+			from.answered = false
+			w.talk(0, 1, to.lanes.few)
+		}
+	}
+	stream(laneRow)
+	w.until(func() bool { return from.listens })
+	for range 3 {
+		from.answered = true
+		w.talk(0, 1, to.lanes.few)
+		stream(1)
+	}
+	if !to.peers[0].looks() {
+		t.Error("the connection is not looked at any more, though the stream goes on")
+	}
+	for i := range laneQuiet + 1 {
+		if from.answered = true; i == 0 && !to.peers[0].looks() {
+			t.Error("the connection is not looked at any more")
+		}
+		w.talk(0, 1, to.lanes.few)
+	}
+	w.until(func() bool { return !from.listens })
+}
+
+// TestLane_alones sends messages that go in datagrams where those before them were alone, too.
+func TestLane_alones(t *testing.T) {
+	w := newLanes(t, 2)
+	defer w.drain()
+	p, ls := &w.eps[0].peers[1], &w.eps[0].lanes
+	ln := ls.of(p)
+	ls.alone = ls.few + 1000
+	over := func(answered bool, n int) bool {
+		before := ln.sent
+		p.answered = answered
+		w.talk(0, 1, n)
+		return ln.sent != before
+	}
+	for range 2 {
+		if !over(false, ls.alone) {
+			t.Error("one that follows another one goes in datagrams")
+		}
+		for i := range 2 * laneAlones {
+			if got, want := over(true, ls.alone), i < laneAlones; got != want {
+				t.Errorf("message %d alone goes over the connection: %v", i, got)
+			}
+		}
+		if over(true, ls.few) || !over(true, ls.alone+1) {
+			t.Error("how long a message is that always goes over the connection, or never, when it is alone")
+		}
 	}
 }

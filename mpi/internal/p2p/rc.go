@@ -286,6 +286,7 @@ func (c *connector) established(l *link) {
 	p.used = true
 	ep.Stats.Connections++
 	if c.beside {
+		ep.lanes.joins(ep.net.ctx.Attr().Aggregates)
 		if first { // the other end may not speak before this one has (RFC 5044, section 7.1.2)
 			_ = l.qp.PostSend(&verbs.SendWR{WRID: wrWord, Opcode: verbs.OpRDMAWrite, Flags: verbs.Inline, RKey: 1})
 		}
