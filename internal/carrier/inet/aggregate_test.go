@@ -227,7 +227,9 @@ func with(b *fabric.Batch, change func(*fabric.Packet)) *fabric.Batch {
 // after some of that.
 func TestAggregate_refused(t *testing.T) {
 	p := newAggregates(t, false, conform.PipeConfig{})
-	unix.Shutdown(p.fd, unix.SHUT_RD)
+	if err := unix.Shutdown(p.fd, unix.SHUT_RD); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 20 {
 		if got := p.a.Caps().Aggregates; got != (i < 8) {
 			t.Errorf("after %d packets that were refused more are tried: %v", i, got)
@@ -339,7 +341,7 @@ func TestAggregate_allocs(t *testing.T) {
 			b.Pkts[len(b.Pkts)-1].Kept = true
 		}
 		p.a.Send(b)
-		unix.Read(p.fd, to[:])
+		_, _ = unix.Read(p.fd, to[:])
 		p.portB.Inject(frame)
 		if p.b.Recv(rx) != 3 {
 			t.Error("other datagrams arrived")

@@ -16,7 +16,7 @@
 // frames, and the checksum of each is computed there (tx.go). It gets up to 64 KiB as one
 // segment, too: frames of one stream that have arrived in a row are joined where they are copied (run.go).
 //
-// Where AF_XDP copies, such a segment leaves by a packet socket instead, whole, if there may be one (offload_unsafe.go).
+// Where AF_XDP copies, such a segment leaves by a packet socket instead, whole, if there may be one (offload.go).
 //
 // Checksums are computed and checked here, but for segments that leave whole: the device is to compute
 // theirs, as those of the kernel's TCP. A veth passes them on as they are, and the receiver takes that for what it is.
