@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ import (
 
 // What tcpdump, which we did not write, makes of our packets: UDP over IPv4,
 // every checksum that is there right, and none missing but where a CRC takes its
-// place.
+// place. That of packets that are longer than the MTU, as those of the kernel's own sockets are here, is left to the device that cuts them.
 //
 // The kernel shows AF_XDP frames to no packet socket of the hosts, neither sent
 // (they skip the queueing layer) nor received (XDP takes them first). It shows
@@ -88,6 +89,9 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 	}
 	<-ended
 	for _, line := range lines {
+		if sumLeftToDevice(line) {
+			continue
+		}
 		if strings.Contains(line, "bad") || strings.Contains(line, "wrong") || strings.Contains(line, "truncated") {
 			t.Errorf("tcpdump complains: %s", line)
 		}
@@ -98,6 +102,13 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 	if err := dump.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// sumLeftToDevice reports whether a line of tcpdump is about an aggregate.
+func sumLeftToDevice(line string) bool {
+	_, length, _ := strings.Cut(line, "UDP, length ")
+	n, err := strconv.Atoi(length)
+	return err == nil && n > 9000-28 && strings.Contains(line, "[bad udp cksum ")
 }
 
 // sendUnreliable sends datagrams that have a UDP checksum. Nobody takes them.

@@ -99,11 +99,11 @@ type Datagram struct {
 // path is a destination. Its address is in the template.
 type path struct {
 	template
+	pieces     fabric.Pieces  // whether aggregates arrive
 	maxPayload int32          // bytes; -1 while there is no next hop
 	strange    bool           // made by Back, and not proven yet to lead to a peer
 	unknown    bool           // the resolver was not heard of it yet
 	kernels    bool           // the resolver's Ethernet address is tried, though the peer has shown another
-	pieces     fabric.Pieces  // whether aggregates arrive
 	station    fabric.Station // that the peer has shown, or 0
 }
 
