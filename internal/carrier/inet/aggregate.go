@@ -98,21 +98,25 @@ func (a *aggregates) put(p *fabric.Packet, at mem.Addr, size int) []byte {
 	return h
 }
 
-// segmentOf returns how many bytes of payload a datagram has in the aggregate that ip and udp are headers of; 0: it is none.
-func (a *aggregates) segmentOf(ip []byte, udp UDP) int {
+// sumLeft reports whether the checksum in udp, behind the header ip, is the sum that a device was to complete: no wire was on the way then. segment
+// is how many bytes of payload a datagram has, if they are the headers of an aggregate, or 0.
+func (a *aggregates) sumLeft(ip []byte, udp UDP) (segment int, left bool) {
 	if !a.local {
-		return 0
+		return 0, false
 	}
-	n, sum := 0, Sum(0)
+	sum := Sum(0)
 	if a.ep.v6 {
-		n, sum = int(binary.BigEndian.Uint32(ip)&(1<<20-1)), IPv6(ip).pseudo(udp.Len())
+		segment, sum = int(binary.BigEndian.Uint32(ip)&(1<<20-1)), IPv6(ip).pseudo(udp.Len())
 	} else {
-		n, sum = int(binary.BigEndian.Uint16(ip[ipID:])), IPv4(ip).pseudo(udp.Len())
+		segment, sum = int(binary.BigEndian.Uint16(ip[ipID:])), IPv4(ip).pseudo(udp.Len())
 	}
-	if n < aggregateLeast || n >= udp.Len()-UDPLen || !sum.Is(udp[udpChecksum:]) {
-		return 0
+	if !sum.Is(udp[udpChecksum:]) {
+		return 0, false
 	}
-	return n
+	if segment < aggregateLeast || segment >= udp.Len()-UDPLen {
+		segment = 0
+	}
+	return segment, true
 }
 
 // fits reports whether b has room for the datagrams of an aggregate in so many buffers.

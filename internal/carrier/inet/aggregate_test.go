@@ -297,8 +297,8 @@ func aggregate(size int, payload []byte) []byte {
 	return f
 }
 
-// TestRecv_aggregates takes frames for aggregates where they may not have left the machine, if the datagrams are long enough, and if the checksum is
-// the one that a device was to complete.
+// TestRecv_aggregates takes frames whose checksum is the one that a device was to complete where they may not have left the machine: as
+// several datagrams if those are long enough, else as one.
 func TestRecv_aggregates(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -309,9 +309,9 @@ func TestRecv_aggregates(t *testing.T) {
 		{"three", aggregate(600, pattern(1500)), false, []int{600, 600, 300}},
 		{"two", aggregate(600, pattern(1200)), false, []int{600, 600}},
 		{"from a wire", aggregate(600, pattern(1500)), true, nil},
-		{"one", aggregate(600, pattern(600)), false, nil},
-		{"short ones", aggregate(inet.AggregateLeast-1, pattern(1500)), false, nil},
-		{"of no length", aggregate(0, pattern(1500)), false, nil},
+		{"one", aggregate(600, pattern(600)), false, []int{600}},
+		{"short ones", aggregate(inet.AggregateLeast-1, pattern(1500)), false, []int{1500}},
+		{"of no length", aggregate(0, pattern(1500)), false, []int{1500}},
 		{"whole", datagram(pattern(1500)), false, []int{1500}},
 	} {
 		p := newPair(t, conform.PipeConfig{})

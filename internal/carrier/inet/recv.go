@@ -181,7 +181,8 @@ func (e *Datagram) check(h []byte, size int) (a arrival, f fault) {
 	if !udp.Valid() || udp.Len() > ip.TotalLen()-headerLen || udp.DstPort() != e.localPort {
 		return a, malformed
 	}
-	if a.segment = e.joined.segmentOf(ip, udp); a.segment == 0 && udp.HasChecksum() {
+	left := false
+	if a.segment, left = e.joined.sumLeft(ip, udp); !left && udp.HasChecksum() {
 		// Never 0: the protocol number is in it.
 		a.sum = ip.pseudo(udp.Len()).Merge(Sum(binary.LittleEndian.Uint64(udp)))
 	}

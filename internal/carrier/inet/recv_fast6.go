@@ -62,7 +62,8 @@ func (e *Datagram) check6(h []byte, size int) (a arrival, f fault) {
 	if !udp.HasChecksum() { // IPv6 has none of its own: RFC 8200, section 8.1
 		return a, badChecksum
 	}
-	if a.segment = e.joined.segmentOf(ip, udp); a.segment == 0 {
+	left := false
+	if a.segment, left = e.joined.sumLeft(ip, udp); !left {
 		a.sum = ip.pseudo(udp.Len()).Merge(Sum(binary.LittleEndian.Uint64(udp)))
 	}
 	a.start = HeaderLen6

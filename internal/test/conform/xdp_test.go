@@ -3,6 +3,7 @@ package conform
 import (
 	"errors"
 	"net/netip"
+	"os/exec"
 	"runtime"
 	"testing"
 
@@ -52,6 +53,33 @@ func TestDatagram_xdp(t *testing.T) {
 				t.Errorf("%d packets of several datagrams were sent, and %d arrived; the carrier sends them: %v", out, in, !want)
 			}
 		})
+	}
+}
+
+// TestDatagram_xdpCutOnTheWay sends aggregates by way of a bridge one of whose ports does not take them: the kernel cuts them there.
+func TestDatagram_xdpCutOnTheWay(t *testing.T) {
+	ethtool, err := exec.LookPath("ethtool")
+	if err != nil {
+		t.Skip("needs ethtool: apt-get install ethtool")
+	}
+	for _, sums := range []string{"on", "off"} {
+		tb := hosttest.New(t, testbed.Config{MTU: 9000, Switch: testbed.Bridge})
+		for _, port := range []string{"p0", "p1"} {
+			off := exec.Command(ethtool, "-K", port, "tx-udp-segmentation", "off", "tx-checksum-ip-generic", sums)
+			if err := testbed.DoIn(tb.Name+"-sw", off.Run); err != nil {
+				t.Fatalf("%v: %v", off, err)
+			}
+		}
+		var ends [2]*inet.Datagram
+		for i, h := range tb.Hosts {
+			ends[i] = openXDP(t, h, func(c xdp.Config) (fabric.Port, error) { return xdp.Open(c) }, bpf.Generic, true)
+		}
+		a, b := newEnd(t, ends[0], runtime.Gosched), newEnd(t, ends[1], runtime.Gosched)
+		meet(a, b)
+		testAggregates(t, a, b)
+		if out, in := ends[0].Stats().TxAggregates, ends[1].Stats().RxAggregates; out == 0 || in > 0 {
+			t.Errorf("checksums %s: %d packets of several datagrams were sent, and %d arrived", sums, out, in)
+		}
 	}
 }
 

@@ -179,7 +179,8 @@ func (ls *lanes) of(p *peer) *lane {
 }
 
 // takes decides whether the data of a message of n bytes goes over the connection. Alone, one
-// of a few datagrams is there sooner in datagrams. One that follows others of some datagrams
+// of a few datagrams is there sooner in datagrams, and where these leave as one packet, one of some more; but the first of
+// each window of a stream is alone, too, so of the latter several in a row have to have been. One that follows others of some datagrams
 // which the peer has not answered is one of a stream, and then TCP has less work with each; where it is long, a rendezvous
 // saves the copies at both ends.
 func (ls *lanes) takes(p *peer, n int) bool {
