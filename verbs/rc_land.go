@@ -12,7 +12,7 @@ import (
 // Messages of one segment that follow each other are often as long as the one before. Then the payload of the next one is
 // received into the buffer of the receive that it will take, and its header, its trailer and what comes behind it into
 // streams.in, in one system call. What turns out to be something else is moved to its place in streams.in, and taken in as without
-// this: what lies in the buffer of a receive that is not complete is not determined.
+// this. The buffer then has bytes behind its message that are not of it, which SRQInit.Spoils allows.
 
 // landHead is what comes before the payload.
 const landHead = mpa.LengthLen + ddp.UntaggedLen
@@ -30,7 +30,7 @@ func (r *rcReceiver) landing(have, most int) *rqe {
 			return nil
 		}
 	}
-	if rq.len() == 0 || r.msg.used || !r.heard || r.waits || r.phase != rcOpen || !q.takesInbound() {
+	if !rq.spoils || rq.len() == 0 || r.msg.used || !r.heard || r.waits || r.phase != rcOpen || !q.takesInbound() {
 		return nil
 	}
 	if e := rq.first(); len(e.buf) >= r.long {

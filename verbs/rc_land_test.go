@@ -25,10 +25,19 @@ const landRoom = 9000
 // newLander makes one. Without vector the stream receives into one buffer at a time, so that nothing lands.
 func newLander(t testing.TB, m rcMode, vector bool) *lander {
 	l := &lander{rcPeer: newRCPeer(t, m)}
+	l.queue().spoils = true
 	if !vector {
 		l.q.rc.in.predicted.from = nil
 	}
 	return l
+}
+
+// queue returns the one that receives are posted to.
+func (l *lander) queue() *recvQueue {
+	if l.srq != nil {
+		return &l.srq.rq
+	}
+	return &l.q.rq
 }
 
 // receives posts receives of these lengths, each of a buffer of its own. Their ids are places of the slab.
@@ -178,9 +187,28 @@ func (l *lander) segments() (all []byte) {
 	return append(all, l.fpdu(withBody(&h, last[8000:]))...)
 }
 
+// TestRC_landingSpoils has a short message come behind a long one, and something else behind it: the memory behind it in its receive stays
+// as it is, but where it may be written.
+func TestRC_landingSpoils(t *testing.T) {
+	for _, spoils := range []bool{false, true} {
+		for _, srq := range []bool{false, true} {
+			l := newLander(t, rcMode{srq: srq}, true)
+			l.queue().spoils = spoils
+			l.receives(9000, 9000, 9000)
+			behind := l.slab[slabBuf+landRoom+5000:][:4000]
+			before := bytes.Clone(behind)
+			l.hear(l.sends(8000, 5000, 8000), 1<<20, nil)
+			if got := !bytes.Equal(behind, before); got != spoils || l.landed != spoils {
+				t.Errorf("shared %v, may be written %v: memory behind a message was written: %v, landed %v", srq, spoils, got, l.landed)
+			}
+		}
+	}
+}
+
 // TestAllocs_landing is messages of the same length over the kernel's TCP, which land and allocate nothing.
 func TestAllocs_landing(t *testing.T) {
 	a, b := rcPair(t, ConnParam{})
+	b.qp.rq.spoils = true
 	const n = 16 << 10
 	round := func() {
 		must(t, b.qp.PostRecv(&RecvWR{NumSGE: 1, SGL: [MaxSGE]SGE{b.mr.SGE(0, n+100)}}))

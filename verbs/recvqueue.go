@@ -23,6 +23,7 @@ type recvQueue struct {
 	head, tail uint32
 	max        uint32
 	latest     bool // SRQInit.Latest
+	spoils     bool // SRQInit.Spoils
 }
 
 // firstRQEs is how many entries a queue begins with: thousands of connections

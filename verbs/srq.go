@@ -13,6 +13,9 @@ type SRQInit struct {
 	// Latest has the receive that was posted last taken first: its memory is in the cache most likely. Default: the
 	// one that was posted first.
 	Latest bool
+	// Spoils lets bytes of a receive's memory behind the message that it gets be written. Then a long Send over RC that is as long as the
+	// one before is received there, without a copy. Default: they stay as they are.
+	Spoils bool
 }
 
 // SRQ is a shared receive queue (ibv_create_srq(3)): the queue pairs that were
@@ -36,7 +39,7 @@ func (p *PD) CreateSRQ(init SRQInit) (*SRQ, error) {
 	}
 	s := &SRQ{pd: p}
 	s.rq.init(cmp.Or(init.MaxWR, 512))
-	s.rq.latest = init.Latest
+	s.rq.latest, s.rq.spoils = init.Latest, init.Spoils
 	if err := s.checkLimit(init.Limit); err != nil {
 		return nil, err
 	}

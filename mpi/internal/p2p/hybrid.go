@@ -64,7 +64,7 @@ func (c *Config) fillHybrid() error {
 
 // createBeside makes what connections beside datagrams need.
 func (nw *network) createBeside(ep *Endpoint) error {
-	srq, err := nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: wordsIn, Latest: true})
+	srq, err := nw.pd.CreateSRQ(verbs.SRQInit{MaxWR: wordsIn, Latest: true, Spoils: true})
 	if err != nil {
 		return err
 	}
