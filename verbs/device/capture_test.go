@@ -2,6 +2,7 @@ package device_test
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -104,11 +105,13 @@ func TestCapture_tcpdumpFindsNothingWrong(t *testing.T) {
 	}
 }
 
-// sumLeftToDevice reports whether a line of tcpdump may be about an aggregate: all of them have more than 512 bytes.
+// sumLeftToDevice reports whether a line of tcpdump is about an aggregate: the checksum is the sum of the pseudo header, of 10.87.0.1
+// and 10.87.0.2, of UDP and of the length with that of the header.
 func sumLeftToDevice(line string) bool {
 	_, length, _ := strings.Cut(line, "UDP, length ")
 	n, err := strconv.Atoi(length)
-	return err == nil && n > 512 && strings.Contains(line, "[bad udp cksum ")
+	sum := 2*(10<<8+87) + 1 + 2 + 17 + 8 + n
+	return err == nil && n > 512 && strings.Contains(line, fmt.Sprintf("[bad udp cksum 0x%04x ", sum>>16+sum&0xffff))
 }
 
 // sendUnreliable sends datagrams that have a UDP checksum. Nobody takes them.

@@ -13,12 +13,12 @@ import (
 	"github.com/xwarp/xwarp/internal/carrier/inet"
 )
 
-// device is what a packet socket leads to: it looks at the packets of a, and passes them on to b whole, as a veth does.
 const (
 	virtioLen = 10 // of struct virtio_net_hdr
 	needsSum  = 1
 )
 
+// device is what a packet socket leads to: it looks at the packets of a, and passes them on to b whole, as a veth does.
 type device struct {
 	p            *pair
 	fd           int
