@@ -2,6 +2,7 @@ package netstack
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mono"
@@ -11,6 +12,11 @@ import (
 type hand struct{ now mono.Time }
 
 func (h *hand) Now() mono.Time { return h.now }
+
+// looks is a clock that goes on by 100 ns with each look at it, however long the machine takes in between.
+type looks struct{ n atomic.Int64 }
+
+func (l *looks) Now() mono.Time { return mono.Time(100 * l.n.Add(1)) }
 
 func TestClock_firesInTimeAndOnce(t *testing.T) {
 	h := &hand{now: 1000}

@@ -90,6 +90,7 @@ func (p *wirePort) carry(frame []fabric.Desc) {
 type pair struct {
 	t     testing.TB
 	a, b  *Stack
+	clock mono.Clock
 	ports [2]*wirePort
 	ready []fabric.StreamID
 }
@@ -118,7 +119,7 @@ func newPair(t testing.TB, mtu int, change func(*Config)) *pair {
 // newPairOf makes a pair with so many frames for each end.
 func newPairOf(t testing.TB, mtu, frames int, change func(*Config)) *pair {
 	t.Helper()
-	p := &pair{t: t}
+	p := &pair{t: t, clock: mono.Real{}}
 	for i := range p.ports {
 		arena := mem.Over(make([]byte, (frames+1)*mem.FrameSize))
 		pool, err := mem.NewPool(arena, frames, true)
@@ -136,6 +137,9 @@ func newPairOf(t testing.TB, mtu, frames int, change func(*Config)) *pair {
 		c := Config{Port: p.ports[i], Resolver: ways, Local: addr, MAC: mac}
 		if change != nil {
 			change(&c)
+		}
+		if c.Clock != nil {
+			p.clock = c.Clock
 		}
 		s, err := Open(c)
 		if err != nil {
@@ -175,7 +179,7 @@ func (p *pair) close() {
 func (p *pair) until(done func() bool) {
 	for !done() {
 		for _, s := range []*Stack{p.a, p.b} {
-			p.ready = s.Poll(mono.Real{}.Now(), p.ready[:0])
+			p.ready = s.Poll(p.clock.Now(), p.ready[:0])
 			s.Flush()
 		}
 	}
