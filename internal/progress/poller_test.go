@@ -172,8 +172,8 @@ func TestNewPoller_policy(t *testing.T) {
 	}{
 		{PollerConfig{Cores: 2}, mono.Millisecond, yieldNever},
 		{PollerConfig{Cores: 2, Ranks: 2, Spin: 7}, 7, yieldNever},
-		{PollerConfig{Cores: 2, Ranks: 3}, 50 * mono.Microsecond, yieldOS},
-		{PollerConfig{Cores: 2, Ranks: 3, Goroutines: true}, 50 * mono.Microsecond, yieldRuntime},
+		{PollerConfig{Cores: 2, Ranks: 3}, 400 * mono.Microsecond, yieldOS},
+		{PollerConfig{Cores: 2, Ranks: 3, Goroutines: true}, 400 * mono.Microsecond, yieldRuntime},
 		{PollerConfig{Cores: 2, Ranks: 3, NoSpin: true}, 0, yieldOS},
 		{PollerConfig{}, mono.Millisecond, yieldNever},
 	} {

@@ -17,6 +17,11 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	switch {
 	case first:
 		sum = in
+	case exclusive && !last && s.commutes && &in[0] != &v[0]:
+		// What comes is copied to v, which only this core has, and not to what the next member's core reads: to
+		// take the lines of that back takes three times as long.
+		other = s.Temp(len(in))
+		sum = other
 	case exclusive && !last:
 		if sum = s.Temp(len(in)); &in[0] == &v[0] {
 			s.Copy(sum, in)
@@ -37,6 +42,8 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 			s.await(i + 1)
 			switch {
 			case exclusive && last:
+			case exclusive && &other[0] == &sum[0]:
+				copyCombine(s, cut(v, i), cut(sum, i), cut(own, i))
 			case &own[0] == &sum[0]:
 				s.combine(cut(sum, i), cut(other, i), true)
 			case exclusive: // a segment is copied while it is in the cache
@@ -55,3 +62,15 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 	}
 	s.fence()
 }
+
+// copyCombine copies sum to v and sets sum to sum op own, which commutes: a part at a time, which stays in the first cache.
+func copyCombine(s *Schedule, v, sum, own []byte) {
+	k := max(1, len(v)/copyCombineMost)
+	for i := range k {
+		part := s.cut(sum, k, i, i+1)
+		s.Copy(s.cut(v, k, i, i+1), part)
+		s.combine(part, s.cut(own, k, i, i+1), false)
+	}
+}
+
+const copyCombineMost = 16 << 10
