@@ -46,7 +46,7 @@ func (r *parts) segment(s *Schedule, v []byte, i, k int) []byte {
 // in this round is messages, and reduce for one segment after the other, which
 // leaves the result in v. in is not changed; it is v, or apart from it.
 func (s *Schedule) reduceParts(t Team, in, v []byte, n int) parts {
-	r := parts{t: t, n: n, k: segments(len(v) / n), in: in, v: v}
+	r := parts{t: t, n: n, k: segmentsOf(len(v)/n, reducedLeast), in: in, v: v}
 	if t.Me < n {
 		mine := s.cut(v, n, t.Me, t.Me+1)
 		// The first operand may come to where the result goes, so that none is

@@ -11,6 +11,12 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 		return
 	}
 	k := segments(len(in))
+	switch {
+	case t.Size == 2 && exclusive: // nothing is passed on or reduced
+		k = 1
+	case t.Size == 2:
+		k = segmentsOf(len(in), reducedLeast)
+	}
 	cut := func(b []byte, i int) []byte { return s.cut(b, k, i, i+1) }
 	first, last := t.Me == 0, t.Me == t.Size-1
 	other, own, sum := v, in, v // sum becomes other op own

@@ -5,12 +5,16 @@ package coll
 // message of its own, with a round trip to agree on where it goes; they are asked
 // for all at once.
 const (
-	segmentLeast = 256 << 10 // bytes
+	segmentLeast = 256 << 10 // bytes, where ranks pass them on
+	reducedLeast = 1 << 20   // and where who gets them reduces them only: that takes little of the time
 	segmentsMost = 32
 )
 
 // segments returns how many segments n bytes are cut into.
-func segments(n int) int { return min(max(1, n/segmentLeast), segmentsMost) }
+func segments(n int) int { return segmentsOf(n, segmentLeast) }
+
+// segmentsOf is segments of so many bytes at least.
+func segmentsOf(n, least int) int { return min(max(1, n/least), segmentsMost) }
 
 // segment returns segment i of b, which is cut into k of them anywhere.
 func segment(b []byte, k, i int) []byte { return b[split(len(b), k, i):split(len(b), k, i+1)] }
