@@ -6,7 +6,7 @@ package coll
 // for all at once.
 const (
 	segmentLeast = 256 << 10 // bytes, where ranks pass them on
-	reducedLeast = 1 << 20   // and where who gets them reduces them only: that takes little of the time
+	reducedLeast = 1 << 20   // and where a rank only reduces what comes: that takes little of the time
 	segmentsMost = 32
 )
 
