@@ -27,9 +27,9 @@ type PollerConfig struct {
 	// processes of their own.
 	Goroutines bool
 	// Spin is how long Park returns at once after there was work, so that the
-	// engine polls on; default 1 ms, because to be woken takes 20 us and more, or
-	// 400 us with more ranks than cores. Then each of these returns first
-	// offers the core to the others, and the one of which all wait may need that long.
+	// engine polls on; default 1 ms, or 400 us with more ranks than cores, because
+	// to be woken takes 20 us, or 50 us then. Each of these returns first offers
+	// the core to the others then.
 	Spin mono.Duration
 	// NoSpin makes Park block at once.
 	NoSpin bool

@@ -29,10 +29,9 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 		other = s.Temp(len(in))
 		sum = other
 	case exclusive && !last:
-		if sum = s.Temp(len(in)); &in[0] == &v[0] {
-			s.Copy(sum, in)
-			own = sum
-		}
+		sum = s.Temp(len(in))
+		s.Copy(sum, in)
+		own = sum
 	case exclusive:
 	case !s.commutes || &in[0] == &v[0]:
 		other, own = s.Temp(len(in)), v
@@ -51,9 +50,6 @@ func ScanChain(s *Schedule, t Team, in, v []byte, exclusive bool) {
 			case exclusive && &other[0] == &sum[0]:
 				copyCombine(s, cut(v, i), cut(sum, i), cut(own, i))
 			case &own[0] == &sum[0]:
-				s.combine(cut(sum, i), cut(other, i), true)
-			case exclusive: // a segment is copied while it is in the cache
-				s.Copy(cut(sum, i), cut(own, i))
 				s.combine(cut(sum, i), cut(other, i), true)
 			default: // of an operation that commutes
 				s.combine(cut(sum, i), cut(own, i), true)
