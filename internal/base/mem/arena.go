@@ -25,7 +25,8 @@ const FrameSize = 4096
 // FrameBase returns the address of the frame that a lies in.
 func FrameBase(a Addr) Addr { return a &^ (FrameSize - 1) }
 
-const hugePage = 2 << 20
+// HugePage is the size of a huge page in bytes.
+const HugePage = 2 << 20
 
 // Huge says whether an arena uses huge pages.
 type Huge int
@@ -75,7 +76,7 @@ func New(c Config) (*Arena, error) {
 	c.Size = cmp.Or(c.Size, DefaultSize)
 	c.Name = cmp.Or(c.Name, "xwarp")
 	if c.Huge != HugeNever {
-		size := roundUp(c.Size, hugePage)
+		size := roundUp(c.Size, HugePage)
 		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)
 		if err == nil {
 			if a, err := create(Map, fd, size); err == nil || c.Huge == HugeMust {
@@ -111,13 +112,7 @@ func newCollapsed(name string, size int) (*Arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.huge = true
-	for at := 0; at < size; at += hugePage {
-		a.b[at] = 0 // of nothing the kernel makes no huge page
-		if a.huge {
-			a.huge = unix.Madvise(a.b[at:at+hugePage], unix.MADV_COLLAPSE) == nil
-		}
-	}
+	a.huge = Collapse(a.b) == size
 	return a, nil
 }
 
@@ -180,7 +175,7 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 func mapLater(fd, size int) (*Arena, error) { return mapFile(fd, size, 0) }
 
 func mapFile(fd, size, flags int) (*Arena, error) {
-	b, err := mapAligned(fd, size, flags)
+	b, err := MapAligned(fd, size, flags)
 	if err != nil {
 		return nil, fmt.Errorf("arena: cannot map %d bytes: %w (fewer huge pages free than asked for, or too little memory)", size, err)
 	}
@@ -206,7 +201,7 @@ func (a *Arena) Close() error {
 	if a.fd < 0 || a.b == nil {
 		return nil
 	}
-	err := errors.Join(unmap(a.b), os.NewSyscallError("close", unix.Close(a.fd)))
+	err := errors.Join(Unmap(a.b), os.NewSyscallError("close", unix.Close(a.fd)))
 	a.b, a.fd = nil, -1
 	return err
 }

@@ -6,21 +6,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapAligned maps a file to read and write, at a multiple of the size of a huge page if
+// MapAligned maps a file to read and write, at a multiple of the size of a huge page if
 // it has some: the kernel looks after that only where huge pages are what it was told to
 // take. The address is only proposed, so that nothing of another thread is ever replaced: where one
-// has taken the place meanwhile, the kernel chooses. The caller unmaps it with unmap.
-func mapAligned(fd, size, flags int) ([]byte, error) {
+// has taken the place meanwhile, the kernel chooses. The caller unmaps it with Unmap.
+func MapAligned(fd, size, flags int) ([]byte, error) {
 	var at unsafe.Pointer
-	if size >= hugePage {
-		room, err := unix.MmapPtr(-1, 0, nil, uintptr(size+hugePage), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if size >= HugePage {
+		room, err := unix.MmapPtr(-1, 0, nil, uintptr(size+HugePage), unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 		if err != nil {
 			return nil, err
 		}
-		if err := unix.MunmapPtr(room, uintptr(size+hugePage)); err != nil {
+		if err := unix.MunmapPtr(room, uintptr(size+HugePage)); err != nil {
 			return nil, err
 		}
-		at = unsafe.Add(room, -uintptr(room)&(hugePage-1))
+		at = unsafe.Add(room, -uintptr(room)&(HugePage-1))
 	}
 	p, err := unix.MmapPtr(fd, 0, at, uintptr(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|flags)
 	if err != nil {
@@ -29,22 +29,38 @@ func mapAligned(fd, size, flags int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), size), nil
 }
 
-func unmap(b []byte) error {
+// Unmap takes out what MapAligned has mapped.
+func Unmap(b []byte) error {
 	return unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(b)), uintptr(len(b)))
 }
 
-// mapPrivate maps whole huge pages of memory of this process alone. The caller unmaps it with unmap.
+// Collapse makes the whole huge pages in b, memory of a memfd that is mapped, huge ones, for all that map it where
+// the kernel does that (Linux 6.1) and has room. It needs no rights. It returns how many bytes from the first of
+// them on are. It stops at the first that cannot be had.
+func Collapse(b []byte) int {
+	first := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (HugePage - 1))
+	at := first
+	for ; at+HugePage <= len(b); at += HugePage {
+		// Of nothing the kernel makes no huge page.
+		if unix.Madvise(b[at:at+FrameSize], unix.MADV_POPULATE_WRITE) != nil || unix.Madvise(b[at:at+HugePage], unix.MADV_COLLAPSE) != nil {
+			break
+		}
+	}
+	return at - first
+}
+
+// mapPrivate maps whole huge pages of memory of this process alone. The caller unmaps it with Unmap.
 func mapPrivate(size int) ([]byte, error) {
-	all := uintptr(size + hugePage)
+	all := uintptr(size + HugePage)
 	p, err := unix.MmapPtr(-1, 0, nil, all, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, err
 	}
-	before := -uintptr(p) & (hugePage - 1)
+	before := -uintptr(p) & (HugePage - 1)
 	at := unsafe.Add(p, before)
 	if before > 0 {
 		_ = unix.MunmapPtr(p, before) // what stays is never touched
 	}
-	_ = unix.MunmapPtr(unsafe.Add(at, size), hugePage-before)
+	_ = unix.MunmapPtr(unsafe.Add(at, size), HugePage-before)
 	return unsafe.Slice((*byte)(at), size), nil
 }

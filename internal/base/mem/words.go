@@ -21,10 +21,10 @@ const wordsHuge = 256 << 10
 // of Go's heap, which may clear what it gives before it can be asked for huge pages.
 func NewWords(n int) *Words {
 	if n*8 >= wordsHuge {
-		if b, err := mapPrivate(roundUp(n*8, hugePage)); err == nil {
+		if b, err := mapPrivate(roundUp(n*8, HugePage)); err == nil {
 			_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // smaller pages do as well
 			w := &Words{words: ScalarsOf[uint64](b)}
-			w.unmaps = runtime.AddCleanup(w, func(b []byte) { _ = unmap(b) }, b)
+			w.unmaps = runtime.AddCleanup(w, func(b []byte) { _ = Unmap(b) }, b)
 			return w
 		}
 	}

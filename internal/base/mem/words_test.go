@@ -12,7 +12,7 @@ import (
 )
 
 func TestWords(t *testing.T) {
-	for _, n := range []int{0, 1, hugePage/8 - 1, 2 * hugePage / 8, 3*hugePage/8 + 1} {
+	for _, n := range []int{0, 1, HugePage/8 - 1, 2 * HugePage / 8, 3*HugePage/8 + 1} {
 		words := NewWords(n)
 		if w := words.Slice(); len(w) < n || slices.ContainsFunc(w, func(v uint64) bool { return v != 0 }) {
 			t.Errorf("%d words: not %d that are 0", len(w), n)
@@ -22,10 +22,10 @@ func TestWords(t *testing.T) {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		t.Skip("the kernel has no huge pages of memory without a file: ", err)
 	}
-	words := NewWords(hugePage/8 + 1)
+	words := NewWords(HugePage/8 + 1)
 	defer runtime.KeepAlive(words)
 	w := words.Slice()
-	if at := AddressOf(BytesOf(w)); at%hugePage != 0 || len(w) != 2*hugePage/8 {
+	if at := AddressOf(BytesOf(w)); at%HugePage != 0 || len(w) != 2*HugePage/8 {
 		t.Errorf("%d words at %#x do not fill huge pages", len(w), at)
 	}
 	if at := AddressOf(BytesOf(w[len(w)/2:])); !strings.Contains(flagsAt(t, at), " hg") {

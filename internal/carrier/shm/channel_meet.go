@@ -195,7 +195,7 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	}
 	w, err := newWriter(&a, from.fds[0], from.fds[1])
 	if err != nil {
-		return nil, errors.Join(err, unix.Munmap(page))
+		return nil, errors.Join(err, mem.Unmap(page))
 	}
 	w.short = shortRecords
 	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, fences: a.Fences == 1, bitmap: bitmap{page: page}}

@@ -38,7 +38,7 @@ func (b *bitmap) open() (err error) {
 	if b.fd, err = mem.Memfd(memfdName, bitmapLen); err != nil {
 		return err
 	}
-	page, err := unix.Mmap(b.fd, 0, bitmapLen, readWrite, unix.MAP_SHARED)
+	page, err := mem.MapAligned(b.fd, bitmapLen, 0)
 	if err != nil {
 		return fmt.Errorf("shm: %w", os.NewSyscallError("mmap", err))
 	}
@@ -60,7 +60,7 @@ func (b *bitmap) close() error {
 	if b.page == nil {
 		return nil
 	}
-	err := unix.Munmap(b.page)
+	err := mem.Unmap(b.page)
 	*b = bitmap{}
 	return os.NewSyscallError("munmap", err)
 }

@@ -139,7 +139,7 @@ func reply(line int, answer []byte, fds ...int) {
 // memfdName is what /proc/PID/maps says of memory of ours.
 const memfdName = "xwarp-shm"
 
-// mapMemfd maps a memfd that a peer has made with mem.Memfd.
+// mapMemfd maps a memfd that a peer has made with mem.Memfd. The caller unmaps it with mem.Unmap.
 func mapMemfd(fd, size int) ([]byte, error) {
 	var st unix.Stat_t
 	err := unix.Fstat(fd, &st)
@@ -147,7 +147,7 @@ func mapMemfd(fd, size int) ([]byte, error) {
 	if err != nil || st.Size != int64(size) || sealed != nil || have&mem.Seals != mem.Seals {
 		return nil, fmt.Errorf("shm: %d bytes, seals %#x: that is no memory of ours", st.Size, have)
 	}
-	b, err := unix.Mmap(fd, 0, size, readWrite, unix.MAP_SHARED)
+	b, err := mem.MapAligned(fd, size, 0)
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", os.NewSyscallError("mmap", err))
 	}

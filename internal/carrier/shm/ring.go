@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
 
 	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -142,7 +141,7 @@ func newWriter(a *answer, ring, bell int) (writer, error) {
 
 // unmap gives back what the sender's end has had.
 func (w *writer) unmap() error {
-	return errors.Join(w.bell.Close(), os.NewSyscallError("munmap", unix.Munmap(w.mapped)))
+	return errors.Join(w.bell.Close(), os.NewSyscallError("munmap", mem.Unmap(w.mapped)))
 }
 
 // reserve returns the place for a payload of n bytes, which commit publishes.

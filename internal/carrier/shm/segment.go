@@ -20,12 +20,20 @@ import (
 //
 // What lies in it all of them may change at any time.
 type Segment struct {
-	b    []byte
+	b    []byte // more than was asked for where it is a huge page
 	id   uint64
 	from *Channels // its maker's; nil of one that was opened
+	huge bool      // one of Channels.huge
 }
 
-const segmentName = "xwarp-segment"
+const (
+	segmentName = "xwarp-segment"
+
+	// Segments of less than a huge page are one all the same, from so many bytes on, as long as the process has not made
+	// many: its pages are there at once, and one entry of the TLB finds all of it when a rank gets its turn.
+	segmentHuge  = mem.HugePage / 4
+	segmentsHuge = 16
+)
 
 // meeting is what the goroutine of the listener and the engine have in common.
 type meeting struct {
@@ -34,6 +42,7 @@ type meeting struct {
 	senders  []*channelIn   // all
 	segments map[uint64]int // descriptors of those that neighbours may map
 	latest   uint64         // number of the latest segment
+	huge     int            // segments of one huge page
 	closed   bool
 }
 
@@ -53,34 +62,41 @@ type segmentAnswer struct {
 }
 
 // NewSegment makes a segment of size bytes, all zero, which neighbours may map until
-// Withdraw. Pages are taken when they are touched first. The caller closes it.
+// Withdraw. Pages are taken when they are touched first, those of less than a huge page perhaps now. The caller closes it.
 func (l *Channels) NewSegment(size int) (*Segment, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("shm: a segment of %d bytes", size)
 	}
-	fd, err := mem.Memfd(segmentName, size)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, all := &Segment{id: l.latest + 1, from: l}, size
+	if s.huge = size >= segmentHuge && size < mem.HugePage && l.huge < segmentsHuge; s.huge {
+		all = mem.HugePage
+	}
+	fd, err := mem.Memfd(segmentName, all)
 	if err != nil {
 		return nil, fmt.Errorf("shm: %w", err)
 	}
-	b, err := unix.Mmap(fd, 0, size, readWrite, unix.MAP_SHARED)
-	if err != nil {
+	if s.b, err = mem.MapAligned(fd, all, 0); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("shm: a segment of %d bytes: %w", size, os.NewSyscallError("mmap", err))
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	if s.huge {
+		l.huge++
+		mem.Collapse(s.b)
+	}
 	if l.segments == nil {
 		l.segments = map[uint64]int{}
 	}
 	l.latest++
 	l.segments[l.latest] = fd
-	return &Segment{b: b, id: l.latest, from: l}, nil
+	return s, nil
 }
 
 // ID returns the number by which neighbours ask the maker for the segment; it is not 0.
 func (s *Segment) ID() uint64 { return s.id }
 
-// Bytes returns the memory, which is whole pages from the start of one on.
+// Bytes returns the memory, which begins with a page, and may have more bytes than were asked for.
 func (s *Segment) Bytes() []byte { return s.b }
 
 // Withdraw ends that more neighbours can map the segment. Those that have go on. Of a
@@ -103,20 +119,26 @@ func (s *Segment) Close() error {
 	if s.b == nil {
 		return nil
 	}
-	err := unix.Munmap(s.b)
+	err := mem.Unmap(s.b)
 	s.b = nil
+	if s.huge {
+		s.from.mu.Lock()
+		s.from.huge--
+		s.from.mu.Unlock()
+	}
 	return os.NewSyscallError("munmap", err)
 }
 
-// Populate makes the pages that n bytes from at on lie in, near the processor that calls. An
-// error means that there is no memory for them, which would otherwise kill the process
+// Populate makes the pages that n bytes from at on lie in, near the processor that calls, and huge ones of those
+// that lie there as a whole. An error means that there is no memory for them, which would otherwise kill the process
 // that touches them. Kernels before 5.14 take them later.
 func (s *Segment) Populate(at, n int) error {
 	if n == 0 {
 		return nil
 	}
-	first := at &^ (os.Getpagesize() - 1)
-	err := populate(s.b[first : at+n])
+	part := s.b[at&^(os.Getpagesize()-1) : at+n]
+	mem.Collapse(part)
+	err := populate(part)
 	if err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("shm: no memory for %d bytes of a segment: %w", n, err)
 	}
@@ -135,6 +157,9 @@ func (n *Channel) OpenSegment(id uint64, size int) (*Segment, error) {
 	}
 	defer unix.Close(fd)
 	b, err := mapMemfd(fd, size)
+	if err != nil && size >= segmentHuge && size < mem.HugePage {
+		b, err = mapMemfd(fd, mem.HugePage)
+	}
 	if err != nil {
 		return nil, err
 	}
