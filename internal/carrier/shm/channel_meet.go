@@ -24,15 +24,15 @@ func (l *Channels) accept(from *handshake) bool {
 	if !parse(from.body, &c) || len(from.fds) != 2 || int(c.Rank) < 0 {
 		return l.giveSegment(from)
 	}
-	in, fd, err := l.newIn(&c, from)
+	a := answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most)}
+	in, fd, err := l.newIn(&c, from, &a)
 	if err != nil {
-		refuse(from, &answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most)})
+		refuse(from, &a)
 		return true
 	}
-	if in.slot < channelsPopulated {
-		_ = populate(atFirst(in.mapped)) // else each page comes when it is touched
+	if a.several() {
+		_ = populate(in.atFirst()) // else each page comes when it is touched
 	}
-	a := answer{Ring: uint32(l.cfg.Ring), Most: uint32(l.most), Slot: uint32(in.slot)}
 	if in.pid != 0 {
 		a.Pulls = 1
 	}
@@ -43,16 +43,9 @@ func (l *Channels) accept(from *handshake) bool {
 	return true
 }
 
-// channelsPopulated is how many rings of a process have all their pages at once. Of more
-// neighbours most send little.
-const channelsPopulated = 16
-
-// atFirst returns what short records use of a ring that is mapped.
-func atFirst(mapped []byte) []byte { return mapped[:min(len(mapped), dataAt+shortRecords)] }
-
-// newIn makes the ring of a neighbour. It returns the memfd, too, which the
+// newIn makes the ring of a neighbour, and says in an answer where it is. It returns the memfd, too, which the
 // caller closes.
-func (l *Channels) newIn(c *call, from *handshake) (*channelIn, int, error) {
+func (l *Channels) newIn(c *call, from *handshake, a *answer) (*channelIn, int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known := slices.ContainsFunc(l.senders, func(in *channelIn) bool { return in.rank == int(c.Rank) })
@@ -62,21 +55,17 @@ func (l *Channels) newIn(c *call, from *handshake) (*channelIn, int, error) {
 	if err := unix.SetNonblock(from.fds[0], true); err != nil {
 		return nil, -1, err
 	}
-	fd, err := mem.Memfd(memfdName, dataAt+l.cfg.Ring)
+	b, m, at, fd, err := l.newRing()
 	if err != nil {
 		return nil, -1, err
 	}
-	b, err := unix.Mmap(fd, 0, dataAt+l.cfg.Ring, readWrite, unix.MAP_SHARED)
-	if err != nil {
-		unix.Close(fd)
-		return nil, -1, err
-	}
+	a.Slot, a.At, a.Memory = uint32(len(l.senders)), uint32(at), uint32(len(m.b))
 	in := &channelIn{
 		reader: reader{
 			ring: newRing(b[:dataAt:dataAt], b[dataAt:]), most: l.most, slot: len(l.senders),
 			alive: &liveness{file: os.NewFile(uintptr(from.fds[0]), "shm")},
 		},
-		mapped: b, rank: int(c.Rank), bell: event.Bell(from.fds[1]),
+		rank: int(c.Rank), bell: event.Bell(from.fds[1]),
 	}
 	if !l.cfg.NoPull && canPull(from.pid, c) {
 		in.pid = from.pid
@@ -200,8 +189,8 @@ func (n *Channel) accept(from *handshake) (*channelOut, error) {
 	w.short = shortRecords
 	o := &channelOut{writer: w, slot: int(a.Slot), pulls: a.Pulls == 1, fences: a.Fences == 1, bitmap: bitmap{page: page}}
 	o.bitmap.cover(o.slot)
-	if o.slot < channelsPopulated {
-		_ = populate(atFirst(o.mapped)) // the receiver has done so, too
+	if a.several() {
+		_ = populate(o.atFirst()) // the receiver has done so, too
 	}
 	unix.Close(from.fds[0])
 	unix.Close(from.fds[2])

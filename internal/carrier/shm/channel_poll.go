@@ -76,12 +76,6 @@ type channelIn struct {
 	rank    int
 	bell    event.Bell // the sender's
 	pid     int        // the sender's process, whose memory can be read, or 0
-	mapped  []byte
-}
-
-// unmap gives back what a channel in has had.
-func (in *channelIn) unmap() error {
-	return errors.Join(in.bell.Close(), os.NewSyscallError("munmap", unix.Munmap(in.mapped)))
 }
 
 // take returns the oldest message of a ring that has something, or nil when that

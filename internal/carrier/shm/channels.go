@@ -260,7 +260,10 @@ func (l *Channels) Close() error {
 		l.file = nil
 	}
 	for _, in := range l.senders {
-		errs = append(errs, in.unmap())
+		errs = append(errs, in.bell.Close())
+	}
+	for _, m := range l.memory {
+		errs = append(errs, m.close())
 	}
 	for _, n := range l.channels {
 		if n.out != nil {
@@ -271,6 +274,6 @@ func (l *Channels) Close() error {
 		}
 		n.out, n.in = nil, nil
 	}
-	l.channels, l.senders, l.arrivals, l.slots, l.hot, l.strange = nil, nil, nil, nil, nil, nil
+	l.channels, l.senders, l.memory, l.arrivals, l.slots, l.hot, l.strange = nil, nil, nil, nil, nil, nil, nil
 	return errors.Join(append(errs, l.bitmap.close(), l.bell.Close())...)
 }

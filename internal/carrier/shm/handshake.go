@@ -18,7 +18,7 @@ import (
 // channel the receiver's bitmap.
 const (
 	magic   = 0x78_77_73_6d // "xwsm"
-	version = 4
+	version = 5
 
 	nonceLen = 16
 )
@@ -51,6 +51,8 @@ type answer struct {
 	Version uint16
 	Status  uint16
 	Ring    uint32 // bytes
+	At      uint32 // where the ring begins in the memory
+	Memory  uint32 // bytes
 	Most    uint32 // longest payload in bytes
 	Slot    uint32
 	Pulls   uint32 // to a channel: 1 when the receiver can read the sender's memory
@@ -59,8 +61,14 @@ type answer struct {
 
 // usable accepts only rings that a sender can write to.
 func (a *answer) usable() bool {
+	if a.At%dataAt != 0 || uint64(a.At)+dataAt+uint64(a.Ring) > uint64(a.Memory) {
+		return false
+	}
 	return a.Ring >= ringMin && a.Ring <= ringMax && a.Ring&(a.Ring-1) == 0 && a.Slot < channelPeers && depth(int(a.Ring), int(a.Most)) >= 1
 }
+
+// several reports whether the memory is for more rings than this one.
+func (a *answer) several() bool { return a.Memory > dataAt+a.Ring }
 
 // bodyOf returns a call or an answer as it is sent.
 func bodyOf(l any) []byte {

@@ -16,7 +16,7 @@ func (e *Datagram) admit(l *handshake) bool {
 	if !parse(l.body, &c) || len(l.fds) != 1 || c.Port == 0 || c.from().Addr().IsUnspecified() {
 		return false
 	}
-	a := answer{Ring: 1 << e.shift, Most: uint32(e.caps.MaxPayload)}
+	a := answer{Ring: 1 << e.shift, Memory: dataAt + 1<<e.shift, Most: uint32(e.caps.MaxPayload)}
 	in, ring, err := e.newRing(&c, l.fds[0])
 	if err != nil {
 		refuse(l, &a)

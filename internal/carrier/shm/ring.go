@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync/atomic"
 
-
 	"github.com/xwarp/xwarp/internal/base/event"
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/carrier/fabric"
@@ -80,6 +79,9 @@ func newRing(control, data []byte) ring {
 	}
 }
 
+// atFirst returns what short records use of the data.
+func (r *ring) atFirst() []byte { return r.data[:min(len(r.data), shortRecords)] }
+
 func (r *ring) wantSpace() *atomic.Uint64 { return word(r.control, wantSpaceAt) }
 
 func (r *ring) header(pos uint64) *atomic.Uint64 { return word(r.data, pos&r.mask) }
@@ -126,17 +128,18 @@ type writer struct {
 	short  uint64     // bytes of the ring that short records use; 0: all
 	late   bool       // what is loaded behind commit may be older than the record: the receiver sees to that (fence.go)
 	bell   event.Bell // the receiver's
-	mapped []byte     // control and data
+	mapped []byte     // the memory that the ring lies in
 }
 
 // newWriter maps the ring that an answer brings, and owns the receiver's eventfd if
 // there is no error.
 func newWriter(a *answer, ring, bell int) (writer, error) {
-	b, err := mapMemfd(ring, dataAt+int(a.Ring))
+	all, err := mapMemfd(ring, int(a.Memory))
 	if err != nil {
 		return writer{}, err
 	}
-	return writer{ring: newRing(b[:dataAt:dataAt], b[dataAt:]), mapped: b, limit: uint64(a.Ring), bell: event.Bell(bell)}, nil
+	b := all[a.At:][:dataAt+a.Ring]
+	return writer{ring: newRing(b[:dataAt:dataAt], b[dataAt:]), mapped: all, limit: uint64(a.Ring), bell: event.Bell(bell)}, nil
 }
 
 // unmap gives back what the sender's end has had.

@@ -40,6 +40,7 @@ type meeting struct {
 	mu       sync.Mutex
 	arrivals []*channelIn   // not yet met
 	senders  []*channelIn   // all
+	memory   []*ringMemory  // of their rings
 	segments map[uint64]int // descriptors of those that neighbours may map
 	latest   uint64         // number of the latest segment
 	huge     int            // segments of one huge page
