@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -63,6 +64,55 @@ func next(l *Channels) (int, []byte) {
 			return from.Rank(), b
 		}
 		runtime.Gosched()
+	}
+}
+
+// The first neighbours that send have their rings on huge pages, each at a place of its own; the others have memory for
+// themselves; and nothing of it is left.
+func TestChannels_ringsOnHugePages(t *testing.T) {
+	const senders = 17
+	files := testenv.OpenFiles(t)
+	ends := newChannels(t, senders+1, ChannelsConfig{})
+	rx := ends[senders]
+	whole := make([]byte, rx.MaxMessage())
+	for lap := range 2 { // of more than a ring
+		for i, tx := range ends[:senders] {
+			for k := range 4 {
+				for j := range whole {
+					whole[j] = byte(i + k + lap)
+				}
+				put(t, tx, rx, nil, whole)
+				if who, got := next(rx); who != i || !bytes.Equal(got, whole) {
+					t.Fatalf("%d bytes of rank %d in place of those of rank %d", len(got), who, i)
+				}
+				rx.Release()
+			}
+		}
+	}
+	rings := 0
+	for i, m := range rx.memory {
+		if want := map[bool]int{true: mem.HugePage / (dataAt + channelRing), false: 1}[i < channelsHuge]; m.rings != want || m.used != want {
+			t.Errorf("memory %d has %d of %d rings, want %d", i, m.used, m.rings, want)
+		}
+		rings += m.used
+	}
+	if rings != senders {
+		t.Errorf("there are %d rings for %d senders", rings, senders)
+	}
+	for _, l := range ends {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if now := testenv.OpenFiles(t); now > files {
+		t.Errorf("%d files are open, there were %d", now, files)
+	}
+	text, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(text, []byte(memfdName)); n > 0 {
+		t.Errorf("rings are mapped %d times still", n)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/internal/test/testenv"
 )
 
@@ -29,8 +30,8 @@ func segmentMaps(t *testing.T) int {
 func TestSegment(t *testing.T) {
 	ends := newChannels(t, 20, ChannelsConfig{}) // more than a socket holds calls
 	files := testenv.OpenFiles(t)
-	for range 3 {
-		s, err := ends[0].NewSegment(segmentTestLen)
+	for _, size := range []int{segmentTestLen, segmentHuge - 1, segmentHuge, mem.HugePage - 1, 2*mem.HugePage + 1} {
+		s, err := ends[0].NewSegment(size)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func TestSegment(t *testing.T) {
 		for i, l := range ends[1:] {
 			group.Go(func() {
 				var err error
-				if mapped[1+i], err = l.byRank[0].OpenSegment(s.ID(), segmentTestLen); err != nil {
+				if mapped[1+i], err = l.byRank[0].OpenSegment(s.ID(), size); err != nil {
 					t.Error(err)
 				}
 			})
@@ -50,7 +51,7 @@ func TestSegment(t *testing.T) {
 			return
 		}
 		s.Withdraw()
-		if _, err := ends[1].byRank[0].OpenSegment(s.ID(), segmentTestLen); err == nil {
+		if _, err := ends[1].byRank[0].OpenSegment(s.ID(), size); err == nil {
 			t.Error("a segment that was withdrawn was mapped")
 		}
 		for i, m := range mapped {
@@ -79,6 +80,57 @@ func TestSegment(t *testing.T) {
 	// three at least.
 	if now := testenv.OpenFiles(t); now > files+1 {
 		t.Errorf("%d files are open, there were %d", now, files)
+	}
+}
+
+// Segments that would waste a part of a huge page are one as long as there are few, and neighbours open all of them.
+func TestSegment_hugePages(t *testing.T) {
+	ends := newChannels(t, 2, ChannelsConfig{})
+	var all []*Segment
+	for i := range segmentsHuge + 2 {
+		s, err := ends[0].NewSegment(segmentHuge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := ends[1].byRank[0].OpenSegment(s.ID(), segmentHuge)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s, peer)
+		if n := len(s.Bytes()); (n == mem.HugePage) != (i < segmentsHuge) || n != len(peer.Bytes()) {
+			t.Fatalf("segment %d has %d bytes, and %d at its neighbour", i, n, len(peer.Bytes()))
+		}
+		s.Bytes()[segmentHuge-1] = byte(i)
+		if got := peer.Bytes()[segmentHuge-1]; got != byte(i) {
+			t.Fatalf("segment %d has %d", i, got)
+		}
+	}
+	for _, s := range all {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	long, err := ends[0].NewSegment(3*mem.HugePage - 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer long.Close()
+	if mem.Collapse(long.Bytes()[:mem.HugePage]) == 0 {
+		t.Skip("this kernel, or its memory, has no huge pages for a memfd (Linux 6.1)")
+	}
+	if err := long.Populate(1, 3*mem.HugePage-2); err != nil { // a page before the second huge one, and not all of the third
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, of, _ := bytes.Cut(text, []byte(segmentName))
+	if !bytes.Contains(of[:min(len(of), 1000)], []byte("ShmemPmdMapped:     4096 kB")) {
+		t.Errorf("not mapped in huge pages: %.1000s", of)
+	}
+	if s, err := ends[0].NewSegment(segmentHuge); err != nil || len(s.Bytes()) != mem.HugePage || s.Close() != nil {
+		t.Errorf("none is one after all are closed: %v", err)
 	}
 }
 
