@@ -17,8 +17,8 @@ type ChannelsConfig struct {
 	// Rank is the number by which neighbours know this end.
 	Rank int
 	// Ring is how many bytes a channel holds in one direction, a power of two;
-	// default 256 KiB, or as much as Message wants. Memory is taken when it is
-	// used, 4 KiB more come with each direction.
+	// default 256 KiB, or as much as Message wants. 4 KiB more come with each direction.
+	// Of the first neighbours memory is taken at once, a huge page for seven of them; of others when it is used.
 	Ring int
 	// Message is how long the longest message at least may be, in bytes.
 	Message int
@@ -37,7 +37,7 @@ const (
 // room is the sender's to offer again.
 //
 // Each neighbour that sends has a ring of its own here, made when it sends
-// first (ring.go; meeting in channel_meet.go). One that dies, or writes nonsense,
+// first (ring.go; meeting in channel_meet.go, memory in channel_memory.go). One that dies, or writes nonsense there,
 // spoils that ring and nothing else. A step looks at a few rings only: those
 // which had something last. A sender into another one sets its bit in a bitmap
 // that all neighbours share (channel_poll.go).
