@@ -31,6 +31,9 @@ func (l *Channels) accept(from *handshake) bool {
 		return true
 	}
 	if a.several() {
+		if a.At == 0 {
+			mem.Collapse(in.memory.b)
+		}
 		_ = populate(in.atFirst()) // else each page comes when it is touched
 	}
 	if in.pid != 0 {
@@ -55,17 +58,18 @@ func (l *Channels) newIn(c *call, from *handshake, a *answer) (*channelIn, int, 
 	if err := unix.SetNonblock(from.fds[0], true); err != nil {
 		return nil, -1, err
 	}
-	b, m, at, fd, err := l.newRing()
+	m, at, fd, err := l.place()
 	if err != nil {
 		return nil, -1, err
 	}
+	b := m.b[at:][:l.ringLen():l.ringLen()]
 	a.Slot, a.At, a.Memory = uint32(len(l.senders)), uint32(at), uint32(len(m.b))
 	in := &channelIn{
 		reader: reader{
 			ring: newRing(b[:dataAt:dataAt], b[dataAt:]), most: l.most, slot: len(l.senders),
 			alive: &liveness{file: os.NewFile(uintptr(from.fds[0]), "shm")},
 		},
-		rank: int(c.Rank), bell: event.Bell(from.fds[1]),
+		memory: m, rank: int(c.Rank), bell: event.Bell(from.fds[1]),
 	}
 	if !l.cfg.NoPull && canPull(from.pid, c) {
 		in.pid = from.pid

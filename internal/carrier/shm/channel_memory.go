@@ -2,7 +2,6 @@ package shm
 
 import (
 	"errors"
-	"fmt"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -22,27 +21,29 @@ type ringMemory struct {
 // little: a ring of theirs is a memfd of its own, whose pages come when they are touched.
 const channelsHuge = 2
 
-// newRing makes a ring of b, control and data, which lies at an offset in the memory. The caller closes fd.
-func (l *Channels) newRing() (b []byte, m *ringMemory, at, fd int, err error) {
-	long := dataAt + l.cfg.Ring
+// place returns where the next ring begins, control and data, in which memory. The caller closes fd.
+func (l *Channels) place() (m *ringMemory, at, fd int, err error) {
 	if n := len(l.memory); n > 0 && l.memory[n-1].used < l.memory[n-1].rings {
 		m = l.memory[n-1]
-	} else if m, err = newRingMemory(long, n < channelsHuge); err == nil {
+	} else if m, err = newRingMemory(l.ringLen(), n < channelsHuge); err == nil {
 		l.memory = append(l.memory, m)
 	}
 	if err == nil {
 		fd, err = unix.FcntlInt(uintptr(m.fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
 	if err != nil {
-		return nil, nil, 0, -1, err
+		return nil, 0, -1, err
 	}
-	at = m.used * long
+	at = m.used * l.ringLen()
 	if m.used++; m.used == m.rings {
 		unix.Close(m.fd)
 		m.fd = -1
 	}
-	return m.b[at : at+long : at+long], m, at, fd, nil
+	return m, at, fd, nil
 }
+
+// ringLen returns how many bytes a ring takes, control and data.
+func (l *Channels) ringLen() int { return dataAt + l.cfg.Ring }
 
 // newRingMemory makes memory for rings of so many bytes: for one, or for a huge page of them.
 func newRingMemory(long int, huge bool) (m *ringMemory, err error) {
@@ -51,15 +52,8 @@ func newRingMemory(long int, huge bool) (m *ringMemory, err error) {
 	if many := mem.HugePage / long; many > 1 && huge {
 		m.rings, size = many, mem.HugePage
 	}
-	if m.fd, err = mem.Memfd(memfdName, size); err != nil {
-		return nil, err
-	}
-	if m.b, err = mem.MapAligned(m.fd, size, 0); err != nil {
-		unix.Close(m.fd)
-		return nil, fmt.Errorf("shm: %w", os.NewSyscallError("mmap", err))
-	}
-	mem.Collapse(m.b)
-	return m, nil
+	m.fd, m.b, err = newMemory(memfdName, size)
+	return m, err
 }
 
 // close gives the memory back.

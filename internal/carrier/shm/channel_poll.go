@@ -2,7 +2,6 @@ package shm
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
 	"os"
 	"sync/atomic"
@@ -35,15 +34,8 @@ const (
 
 // open makes a bitmap.
 func (b *bitmap) open() (err error) {
-	if b.fd, err = mem.Memfd(memfdName, bitmapLen); err != nil {
-		return err
-	}
-	page, err := mem.MapAligned(b.fd, bitmapLen, 0)
-	if err != nil {
-		return fmt.Errorf("shm: %w", os.NewSyscallError("mmap", err))
-	}
-	b.page = page
-	return nil
+	b.fd, b.page, err = newMemory(memfdName, bitmapLen)
+	return err
 }
 
 // cover makes room for a slot.
@@ -76,6 +68,7 @@ type channelIn struct {
 	rank    int
 	bell    event.Bell // the sender's
 	pid     int        // the sender's process, whose memory can be read, or 0
+	memory  *ringMemory
 }
 
 // take returns the oldest message of a ring that has something, or nil when that

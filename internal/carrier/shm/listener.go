@@ -139,6 +139,18 @@ func reply(line int, answer []byte, fds ...int) {
 // memfdName is what /proc/PID/maps says of memory of ours.
 const memfdName = "xwarp-shm"
 
+// newMemory makes a memfd of size bytes, and maps it. The caller closes fd, and unmaps b with mem.Unmap.
+func newMemory(name string, size int) (fd int, b []byte, err error) {
+	if fd, err = mem.Memfd(name, size); err != nil {
+		return -1, nil, fmt.Errorf("shm: %w", err)
+	}
+	if b, err = mem.MapAligned(fd, size, 0); err != nil {
+		unix.Close(fd)
+		return -1, nil, fmt.Errorf("shm: %d bytes of %s: %w", size, name, os.NewSyscallError("mmap", err))
+	}
+	return fd, b, nil
+}
+
 // mapMemfd maps a memfd that a peer has made with mem.Memfd. The caller unmaps it with mem.Unmap.
 func mapMemfd(fd, size int) ([]byte, error) {
 	var st unix.Stat_t

@@ -68,30 +68,44 @@ func (l *Channels) NewSegment(size int) (*Segment, error) {
 	if size <= 0 {
 		return nil, fmt.Errorf("shm: a segment of %d bytes", size)
 	}
+	s := &Segment{from: l}
+	if pads(size) {
+		l.mu.Lock()
+		if s.huge = l.huge < segmentsHuge; s.huge {
+			l.huge++
+			size = mem.HugePage
+		}
+		l.mu.Unlock()
+	}
+	fd, b, err := newMemory(segmentName, size)
+	if err != nil {
+		s.uncount()
+		return nil, err
+	}
+	if s.b = b; s.huge {
+		mem.Collapse(b)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s, all := &Segment{id: l.latest + 1, from: l}, size
-	if s.huge = size >= segmentHuge && size < mem.HugePage && l.huge < segmentsHuge; s.huge {
-		all = mem.HugePage
-	}
-	fd, err := mem.Memfd(segmentName, all)
-	if err != nil {
-		return nil, fmt.Errorf("shm: %w", err)
-	}
-	if s.b, err = mem.MapAligned(fd, all, 0); err != nil {
-		unix.Close(fd)
-		return nil, fmt.Errorf("shm: a segment of %d bytes: %w", size, os.NewSyscallError("mmap", err))
-	}
-	if s.huge {
-		l.huge++
-		mem.Collapse(s.b)
-	}
 	if l.segments == nil {
 		l.segments = map[uint64]int{}
 	}
 	l.latest++
-	l.segments[l.latest] = fd
+	s.id = l.latest
+	l.segments[s.id] = fd
 	return s, nil
+}
+
+// pads reports whether segments of that size may be a huge page all the same.
+func pads(size int) bool { return size >= segmentHuge && size < mem.HugePage }
+
+// uncount takes a segment out of Channels.huge.
+func (s *Segment) uncount() {
+	if s.huge {
+		s.from.mu.Lock()
+		s.from.huge--
+		s.from.mu.Unlock()
+	}
 }
 
 // ID returns the number by which neighbours ask the maker for the segment; it is not 0.
@@ -122,11 +136,7 @@ func (s *Segment) Close() error {
 	}
 	err := mem.Unmap(s.b)
 	s.b = nil
-	if s.huge {
-		s.from.mu.Lock()
-		s.from.huge--
-		s.from.mu.Unlock()
-	}
+	s.uncount()
 	return os.NewSyscallError("munmap", err)
 }
 
@@ -158,7 +168,7 @@ func (n *Channel) OpenSegment(id uint64, size int) (*Segment, error) {
 	}
 	defer unix.Close(fd)
 	b, err := mapMemfd(fd, size)
-	if err != nil && size >= segmentHuge && size < mem.HugePage {
+	if err != nil && pads(size) {
 		b, err = mapMemfd(fd, mem.HugePage)
 	}
 	if err != nil {
