@@ -115,7 +115,7 @@ func triesMapping() (maps bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, SmallPages: true})
 	if err != nil {
 		return false, err
 	}

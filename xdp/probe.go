@@ -238,7 +238,7 @@ func (r *Report) program(dev *device) {
 func (r *Report) trialSocket(dev *device) {
 	f := Finding{Name: "socket", Needed: true}
 	err := func() error {
-		arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, Huge: mem.HugeNever})
+		arena, err := mem.New(mem.Config{Size: depthMin * mem.FrameSize, SmallPages: true})
 		if err != nil {
 			return err
 		}

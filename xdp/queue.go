@@ -171,7 +171,7 @@ func OpenQueues(each []QueueConfig) (all []*Queue, err error) {
 	if err := rooms.Check(l.part / mem.FrameSize); err != nil {
 		return nil, fmt.Errorf("xdp: QueueConfig.Part is %d: %w", l.part, err)
 	}
-	arena, err := mem.New(mem.Config{Size: l.size(), Shared: true})
+	arena, err := mem.New(mem.Config{Size: l.size()})
 	if err != nil {
 		return nil, err
 	}

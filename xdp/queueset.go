@@ -171,7 +171,7 @@ func OpenQueueSets(each []QueueSetConfig) (all []*QueueSet, err error) {
 	}
 	first.ownArena = true
 	for range first.config.Slots {
-		a, err := mem.New(mem.Config{Size: part, Shared: true})
+		a, err := mem.New(mem.Config{Size: part})
 		if err != nil {
 			return nil, errors.Join(err, first.Close())
 		}

@@ -61,7 +61,7 @@ func try(dev *device) (t trial) {
 
 // tryZeroCopy binds a socket to a queue, and closes it.
 func tryZeroCopy(dev *device, queue int) error {
-	arena, err := mem.New(mem.Config{Size: tryDepth * mem.FrameSize, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: tryDepth * mem.FrameSize, SmallPages: true})
 	if err != nil {
 		return err
 	}

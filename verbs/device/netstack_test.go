@@ -28,7 +28,7 @@ func openBoth(t *testing.T, h *testbed.Host, s Spec) *both {
 	s.Device, s.RC, s.Clock = h.Dev, true, mono.Real{}
 	b := &both{batch: fabric.NewBatch(8, fabric.MaxBufs)}
 	err := h.Do(func() error {
-		arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+		arena, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func (s *Spec) takeSlot() error {
 // are the same one.
 func (s *Spec) openArena() (*mem.Arena, error) {
 	if s.slot == nil {
-		return mem.New(mem.Config{Size: s.Arena})
+		return mem.New(mem.Config{Size: s.Arena, Grow: !strings.HasPrefix(s.Fabric, "xdp")})
 	}
 	arena, err := s.slot.MapArena()
 	if err != nil {

@@ -28,26 +28,18 @@ func FrameBase(a Addr) Addr { return a &^ (FrameSize - 1) }
 // HugePage is the size of a huge page in bytes.
 const HugePage = 2 << 20
 
-// Huge says whether an arena uses huge pages.
-type Huge int
-
-// The choices for Config.Huge.
-const (
-	HugeAuto  Huge = iota // use them when there are enough, else 4 KiB pages
-	HugeNever             // 4 KiB pages
-	HugeMust              // fail when there are not enough
-)
-
 // Config describes an arena. Its zero value is a 64 MiB arena on huge pages
 // when there are any.
 type Config struct {
-	Size int    // bytes, rounded up to a page (huge page); default 64 MiB
-	Huge Huge   // default HugeAuto
-	Name string // name of the memfd, visible in /proc/PID/maps; default "xwarp"
+	Size       int    // bytes, rounded up to a page (huge page); default 64 MiB
+	Name       string // name of the memfd, visible in /proc/PID/maps; default "xwarp"
+	SmallPages bool   // pages of 4 KiB; default: huge ones, when there are any
 
-	// Shared makes an arena for processes that do not trust each other: no process can
-	// change its size. Default: a process with its descriptor may be able to.
-	Shared bool
+	// Grow lets the arena have memory for what is allocated only, a huge page at a time: for one that
+	// no device knows, for the kernel looks up the pages of a UMEM itself, and takes small ones.
+	// Default: there is memory for all of it at once. It has no effect on SmallPages and on
+	// huge pages that the system has set aside.
+	Grow bool
 }
 
 // Arena is one memfd mapped into this process. Processes that are given its
@@ -60,6 +52,8 @@ type Arena struct {
 	fd   int // -1 for memory that the arena does not own
 	huge bool
 	heap heap
+
+	there []bool // for each huge page, of an arena that grows: there is memory for it
 }
 
 // ErrNoMemory is wrapped by every error that says an arena or a pool is full.
@@ -75,23 +69,14 @@ func New(c Config) (*Arena, error) {
 	}
 	c.Size = cmp.Or(c.Size, DefaultSize)
 	c.Name = cmp.Or(c.Name, "xwarp")
-	if c.Huge != HugeNever {
+	if !c.SmallPages {
 		size := roundUp(c.Size, HugePage)
-		fd, err := memfd(c.Name, size, unix.MFD_HUGETLB)
-		if err == nil {
-			if a, err := create(Map, fd, size); err == nil || c.Huge == HugeMust {
-				return a, err
-			}
-		}
-		if c.Shared {
-			return newCollapsed(c.Name, size)
-		}
-		if fd, err := hugeTmpfile(size); err == nil {
+		if fd, err := memfd(c.Name, size, unix.MFD_HUGETLB); err == nil {
 			if a, err := create(Map, fd, size); err == nil {
-				a.huge = true
 				return a, nil
 			}
 		}
+		return newCollapsed(c.Name, size, c.Grow)
 	}
 	size := roundUp(c.Size, FrameSize)
 	fd, err := Memfd(c.Name, size)
@@ -101,9 +86,11 @@ func New(c Config) (*Arena, error) {
 	return create(Map, fd, size)
 }
 
-// newCollapsed makes an arena of a memfd whose pages are made huge ones once they are
-// there, where the kernel does that (Linux 6.1) and has room. It needs no rights.
-func newCollapsed(name string, size int) (*Arena, error) {
+// newCollapsed makes an arena of a memfd whose pages are made huge ones, where the kernel
+// does that (Linux 6.1) and has room. It needs no rights. On small pages the frames fall into
+// the cache's sets by chance, and about every third arena is unlucky, which costs 40 % of the
+// bandwidth.
+func newCollapsed(name string, size int, grow bool) (*Arena, error) {
 	fd, err := Memfd(name, size)
 	if err != nil {
 		return nil, fmt.Errorf("arena: %w", err)
@@ -112,9 +99,42 @@ func newCollapsed(name string, size int) (*Arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.huge = Collapse(a.b) == size
+	first := size
+	if grow {
+		first = HugePage
+		a.there = make([]bool, size/HugePage)
+		a.there[0] = true
+	}
+	a.huge = fetch(a.b[:first])
 	return a, nil
 }
+
+// grow gets memory for what lies from addr on.
+func (a *Arena) grow(addr Addr, n int) {
+	end := min((int(addr)+n+HugePage-1)/HugePage, len(a.there))
+	for page := int(addr) / HugePage; page < end; page++ {
+		first := page
+		for page < end && !a.there[page] {
+			a.there[page] = true
+			page++
+		}
+		if page > first {
+			fetch(a.b[first*HugePage : page*HugePage])
+		}
+	}
+}
+
+// fetch gets memory for b, which is whole huge pages, and says whether it lies on huge ones.
+func fetch(b []byte) (huge bool) {
+	if huge = Collapse(b) == len(b); !huge {
+		populate(b)
+	}
+	return huge
+}
+
+// populate looks up pages now that would be when they are touched first: it only saves time later
+// (Linux 5.14).
+func populate(b []byte) { _ = unix.Madvise(b, unix.MADV_POPULATE_WRITE) }
 
 // create makes an arena of a file of size bytes, which it owns.
 func create(mapped func(fd, size int) (*Arena, error), fd, size int) (*Arena, error) {
@@ -164,8 +184,7 @@ func MapPart(fd, size int, part Part, prefault ...Part) (*Arena, error) {
 		return nil, err
 	}
 	for _, p := range prefault {
-		// It only saves time later (Linux 5.14).
-		_ = unix.Madvise(a.b[p.Start:][:p.Len], unix.MADV_POPULATE_WRITE)
+		populate(a.b[p.Start:][:p.Len])
 	}
 	a.heap.resetTo(part.Start, Addr(part.Len))
 	return a, nil
@@ -219,7 +238,7 @@ func (a *Arena) Len() int { return len(a.b) }
 // FD returns the memfd, or -1 for an arena made by [Over].
 func (a *Arena) FD() int { return a.fd }
 
-// HugePages reports whether the arena lies on huge pages.
+// HugePages reports whether the arena lies on huge pages, as far as there is memory for it.
 func (a *Arena) HugePages() bool { return a.huge }
 
 // Room returns how many bytes Alloc has not handed out. They need not lie side
@@ -230,6 +249,15 @@ func (a *Arena) Room() int { return int(a.heap.free) }
 // (0 means 64). They hold what their last user left there. Give them
 // back with Free.
 func (a *Arena) Alloc(n, align int) (Addr, error) {
+	addr, err := a.Reserve(n, align)
+	if err == nil {
+		a.grow(addr, n)
+	}
+	return addr, err
+}
+
+// Reserve is Alloc for what other memory is mapped over, so that there need be none.
+func (a *Arena) Reserve(n, align int) (Addr, error) {
 	if align == 0 {
 		align = 64
 	}

@@ -24,7 +24,7 @@ func newArena(t testing.TB, c Config) *Arena {
 
 func TestNew_rounding(t *testing.T) {
 	for _, c := range []struct{ size, want int }{{1, 4096}, {4096, 4096}, {4097, 8192}} {
-		a := newArena(t, Config{Size: c.size, Huge: HugeNever})
+		a := newArena(t, Config{Size: c.size, SmallPages: true})
 		if a.Len() != c.want || len(a.Bytes()) != c.want || a.Room() != c.want {
 			t.Errorf("size %d: %d bytes, %d of them free", c.size, a.Len(), a.Room())
 		}
@@ -44,21 +44,8 @@ func TestNew_default(t *testing.T) {
 	}
 }
 
-// With huge pages or without: HugeAuto works, and HugeMust says the truth.
-func TestNew_huge(t *testing.T) {
-	newArena(t, Config{Size: 1, Huge: HugeAuto})
-	a, err := New(Config{Size: 1, Huge: HugeMust})
-	if err != nil {
-		t.Skipf("no huge pages on this machine: %v", err)
-	}
-	defer a.Close()
-	if !a.HugePages() || a.Len() != 2<<20 {
-		t.Errorf("huge pages %v, %d bytes", a.HugePages(), a.Len())
-	}
-}
-
 func TestMap_sharesTheBytes(t *testing.T) {
-	a := newArena(t, Config{Size: 8192, Huge: HugeNever, Name: "xwarp-test"})
+	a := newArena(t, Config{Size: 8192, SmallPages: true, Name: "xwarp-test"})
 	fd, err := unix.Dup(a.FD())
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +68,7 @@ func TestMap_sharesTheBytes(t *testing.T) {
 }
 
 func TestMap_refuses(t *testing.T) {
-	a := newArena(t, Config{Size: 8192, Huge: HugeNever})
+	a := newArena(t, Config{Size: 8192, SmallPages: true})
 	for _, size := range []int{0, -1, a.Len() + 1} {
 		if _, err := Map(a.FD(), size); err == nil {
 			t.Errorf("%d bytes of an arena of %d were mapped", size, a.Len())
@@ -93,7 +80,7 @@ func TestMap_refuses(t *testing.T) {
 }
 
 func TestClose_twice(t *testing.T) {
-	a, err := New(Config{Size: 4096, Huge: HugeNever})
+	a, err := New(Config{Size: 4096, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +135,7 @@ func TestFrameBase(t *testing.T) {
 }
 
 func TestMapPart(t *testing.T) {
-	whole, err := New(Config{Size: 64 * FrameSize, Huge: HugeNever})
+	whole, err := New(Config{Size: 64 * FrameSize, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,11 +180,11 @@ func TestMapPart(t *testing.T) {
 	}
 }
 
-// An arena that processes share who do not trust each other keeps its size, lies on huge
-// pages where the kernel has some, and belongs to whoever maps it as any other.
+// An arena, which processes share that do not trust each other, keeps its size, and belongs to
+// all that map it.
 func TestNew_shared(t *testing.T) {
-	for _, huge := range []Huge{HugeAuto, HugeNever} {
-		a := newArena(t, Config{Size: 3 << 20, Huge: huge, Shared: true})
+	for _, small := range []bool{false, true} {
+		a := newArena(t, Config{Size: 3 << 20, SmallPages: small})
 		for _, size := range []int64{0, 4096, int64(a.Len()) + 4096} {
 			if err := unix.Ftruncate(a.FD(), size); !errors.Is(err, unix.EPERM) {
 				t.Errorf("cut to %d bytes: %v", size, err)
@@ -229,17 +216,20 @@ func TestNew_shared(t *testing.T) {
 	}
 }
 
-// The pages of a sealed memfd become huge ones, for everybody who maps it, and nothing but
+// The pages of a memfd become huge ones, for everybody who maps it, without rights to anything; nothing but
 // the arena stays mapped.
-func TestNew_sharedOnHugePages(t *testing.T) {
+func TestNew_collapsed(t *testing.T) {
 	const name = "xwarp-test-collapsed"
-	a, err := newCollapsed(name, 8<<20)
+	a, err := newCollapsed(name, 8<<20, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !a.HugePages() {
 		a.Close()
 		t.Skip("this kernel, or its memory, has no huge pages for a memfd (Linux 6.1)")
+	}
+	if !newArena(t, Config{Size: 1}).HugePages() {
+		t.Error("New leaves them small")
 	}
 	if n := testenv.HugeKiB(t, name); n != 8192 {
 		t.Errorf("%d KiB are on huge pages, want all", n)
@@ -252,6 +242,43 @@ func TestNew_sharedOnHugePages(t *testing.T) {
 	}
 }
 
+// An arena that grows has memory for what Alloc has given out, and for nothing else.
+func TestNew_grows(t *testing.T) {
+	const name = "xwarp-test-grows"
+	a, err := newCollapsed(name, 16<<20, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testenv.Closing(t, a)
+	if !a.HugePages() {
+		t.Skip("this kernel, or its memory, has no huge pages for a memfd (Linux 6.1)")
+	}
+	for _, step := range []struct {
+		do        func(n, align int) (Addr, error)
+		n         int
+		wantPages int
+	}{
+		{do: a.Alloc, n: 4096, wantPages: 1},
+		{do: a.Reserve, n: 4 << 20, wantPages: 1}, // 2 to 6 MiB
+		{do: a.Alloc, n: 3 << 20, wantPages: 3},   // 6 to 9 MiB
+		{do: a.Alloc, n: 1 << 20, wantPages: 3},
+		{do: a.Alloc, n: 6 << 20, wantPages: 6},
+		{do: a.Alloc, n: 16 << 20, wantPages: 6}, // there is no room
+	} {
+		align := 64
+		if step.n > 1<<20 {
+			align = HugePage
+		}
+		at, err := step.do(step.n, align)
+		if (err != nil) != (step.n == 16<<20) {
+			t.Errorf("%d bytes: at %#x, %v", step.n, at, err)
+		}
+		if n := testenv.HugeKiB(t, name); n != step.wantPages<<11 {
+			t.Errorf("after %d bytes at %#x there are %d KiB on huge pages, want %d of them", step.n, at, n, step.wantPages)
+		}
+	}
+}
+
 // Arenas that several threads make and close at once do not get in each other's memory, also
 // where the first try to map one fails, for want of huge pages.
 func TestNew_manyAtOnce(t *testing.T) {
@@ -259,7 +286,7 @@ func TestNew_manyAtOnce(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 50 {
-				a, err := New(Config{Size: 4 << 20, Shared: i%2 == 0})
+				a, err := New(Config{Size: 4 << 20, SmallPages: i%3 == 0, Grow: i%2 == 0})
 				if err != nil {
 					t.Error(err)
 					return

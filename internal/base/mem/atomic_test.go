@@ -26,7 +26,7 @@ func TestLoad64_alignment(t *testing.T) {
 // Nothing is lost among threads that use these and sync/atomic, through two
 // mappings of the same memory as two processes have them.
 func TestCompareAndSwap64_amongThreads(t *testing.T) {
-	a := newArena(t, Config{Size: 4096, Huge: HugeNever})
+	a := newArena(t, Config{Size: 4096, SmallPages: true})
 	fd, err := unix.Dup(a.FD())
 	if err != nil {
 		t.Fatal(err)

@@ -35,18 +35,24 @@ func Unmap(b []byte) error {
 }
 
 // Collapse makes the whole huge pages in b, memory of a memfd that is mapped, huge ones, for all that map it where
-// the kernel does that (Linux 6.1) and has room. It needs no rights. It returns how many bytes from the first of
-// them on are. It stops at the first that cannot be had.
+// the kernel does that (Linux 6.1) and has room. It needs no rights. It returns how many bytes they are, 0
+// where one of them at least cannot be had.
 func Collapse(b []byte) int {
-	first := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (HugePage - 1))
-	at := first
-	for ; at+HugePage <= len(b); at += HugePage {
+	first := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (HugePage - 1)
+	if uintptr(len(b)) < first+HugePage {
+		return 0
+	}
+	b = b[first : first+(uintptr(len(b))-first)&^(HugePage-1)]
+	for at := 0; at < len(b); at += HugePage {
 		// Of nothing the kernel makes no huge page.
-		if unix.Madvise(b[at:at+FrameSize], unix.MADV_POPULATE_WRITE) != nil || unix.Madvise(b[at:at+HugePage], unix.MADV_COLLAPSE) != nil {
-			break
+		if unix.Madvise(b[at:at+FrameSize], unix.MADV_POPULATE_WRITE) != nil {
+			return 0
 		}
 	}
-	return at - first
+	if unix.Madvise(b, unix.MADV_COLLAPSE) != nil {
+		return 0
+	}
+	return len(b)
 }
 
 // mapPrivate maps whole huge pages of memory of this process alone. The caller unmaps it with Unmap.

@@ -191,7 +191,7 @@ func openDatagrams(t *testing.T) (a *Datagram, b fabric.Datagram, f *file) {
 	t.Helper()
 	var ends [2]fabric.Datagram
 	for i := range ends {
-		arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+		arena, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 		if err != nil {
 			t.Fatal(err)
 		}

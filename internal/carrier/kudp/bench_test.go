@@ -13,7 +13,7 @@ import (
 
 func open(t testing.TB, c Config) *Socket {
 	t.Helper()
-	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func receive(s *Socket, n int) []string {
 }
 
 func TestOpen_errors(t *testing.T) {
-	arena, err := mem.New(mem.Config{Size: 1 << 20, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: 1 << 20, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestStats_countsWhatTheKernelDrops(t *testing.T) {
 }
 
 func TestClose_leavesNothing(t *testing.T) {
-	arena, err := mem.New(mem.Config{Size: 16 << 20, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: 16 << 20, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func victim(to string) {
 			os.Exit(1)
 		}
 	}
-	arena, err := mem.New(mem.Config{Size: 16 << 20, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: 16 << 20, SmallPages: true})
 	fail(err)
 	e, err := Open(Config{Arena: arena, Local: loopback, MTU: 65535, Peers: 2, Ring: 512 << 10})
 	fail(err)

@@ -129,7 +129,7 @@ func (e *Datagram) openRings(c *Config, sock int) error {
 		align = max(align, 2<<20) // no smaller piece of a huge page can be replaced
 	}
 	size := (c.Peers*c.Ring + align - 1) / align * align
-	base, err := c.Arena.Alloc(size, align)
+	base, err := c.Arena.Reserve(size, align)
 	if err != nil {
 		return fmt.Errorf("shm: %d rings of %d bytes: %w", c.Peers, c.Ring, err)
 	}

@@ -28,7 +28,7 @@ var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
 func newArena(t testing.TB, size int) *mem.Arena {
 	t.Helper()
-	a, err := mem.New(mem.Config{Size: size, Huge: mem.HugeNever})
+	a, err := mem.New(mem.Config{Size: size, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 
 func newArena(t testing.TB) *mem.Arena {
 	t.Helper()
-	a, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	a, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type opener func(h *testbed.Host) (fabric.Streams, []io.Closer, error)
 // kernelTCP opens the kernel's TCP, which leaves its checksums to a veth: that computes
 // none, and AF_XDP gets to see the frames as they are.
 func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
-	arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+	arena, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func kernelTCP(h *testbed.Host) (fabric.Streams, []io.Closer, error) {
 // userTCP returns what opens netstack over AF_XDP.
 func userTCP(mode bpf.Mode, open func(xdp.Config) (fabric.Port, error)) opener {
 	return func(h *testbed.Host) (s fabric.Streams, under []io.Closer, err error) {
-		arena, err := mem.New(mem.Config{Size: 32 << 20, Huge: mem.HugeNever})
+		arena, err := mem.New(mem.Config{Size: 32 << 20, SmallPages: true})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -41,7 +41,7 @@ func verbsOver(t *testing.T, net func(t *testing.T, hosts int) Net) {
 func newArenas(t *testing.T) (all [3]*mem.Arena) {
 	t.Helper()
 	for i := range all {
-		a, err := mem.New(mem.Config{Size: 48 << 20, Huge: mem.HugeNever})
+		a, err := mem.New(mem.Config{Size: 48 << 20, SmallPages: true})
 		if err != nil {
 			t.Fatal(err)
 		}
