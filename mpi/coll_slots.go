@@ -20,7 +20,8 @@ type slots struct {
 	calls   int   // blocking collectives before there were any
 	segment *p2p.Segment
 	near    *coll.Slots // nil: there are none, or this rank is alone on its host
-	members []int32     // ranks of the communicator that have them
+	members []int32     // ranks of the communicator that have them,
+	ranks   []int32     // and of the world
 	begun   int         // collectives
 }
 
@@ -70,36 +71,20 @@ func (t *collective) share(op string) {
 			here++
 		}
 	}
-	size := coll.SlotsSize(len(members))
 	alone := here == 1
 	willing := !c.ep.Threads() && len(members) == here && here <= coll.SlotMembers && (alone || c.ep.Inside().Segments().Awaitable())
-	var id int64
-	if willing && !alone && int(members[0]) == c.rank {
-		c.ep.Enter()
-		if s, err := c.ep.Inside().Segments().New(size); err == nil {
-			sl.segment, id = s, int64(s.ID())
+	sl.c, sl.members = c, members
+	if sl.ranks = nil; willing && !alone {
+		for _, r := range members {
+			sl.ranks = append(sl.ranks, int32(c.at(int(r))))
 		}
-		c.ep.Leave()
+		sl.again()
 	}
-	ids, err := c.gatherInts(op, id)
-	if err == nil && willing && !alone {
-		if leader := members[0]; int(leader) != c.rank && ids[leader] != 0 {
-			c.ep.Enter()
-			if s, err := c.ep.Inside().Segments().Open(int32(c.at(int(leader))), uint64(ids[leader]), size); err == nil {
-				sl.segment = s
-			}
-			c.ep.Leave()
-		}
-		willing = sl.segment != nil
-		for i := range members {
-			at, n := coll.SlotsUsed(i, len(members))
-			willing = willing && sl.segment.Populate(at, n) == nil
-		}
-	}
+	err := sl.meet(op, willing && !alone)
 	var all []int64
 	if err == nil {
 		yes := int64(0)
-		if willing {
+		if willing && (alone || sl.segment != nil) {
 			yes = 1 | progress.OnlyProcessor()<<processorAt
 			if c.ep.Engine().Crowded() {
 				yes |= takesTurns
@@ -111,17 +96,100 @@ func (t *collective) share(op string) {
 		sl.close()
 		return
 	}
-	if sl.segment != nil {
-		sl.segment.Withdraw()
-		sl.c, sl.members = c, members
-		c.p.slots[sl] = struct{}{}
+	if sl.segment == nil {
+		return
+	}
+	sl.segment.Withdraw()
+	c.p.slots[sl] = struct{}{}
+	if sl.near == nil {
 		sl.near = coll.NewSlots(sl.segment.Bytes(), slices.Index(members, int32(c.rank)), len(members), sl)
-		processors, turns := make([]int64, len(members)), true
-		for i, r := range members {
-			processors[i] = all[r] >> processorAt
-			turns = turns && all[r]&takesTurns != 0
+	}
+	sl.near.Serve(sl)
+	processors, turns := make([]int64, len(members)), true
+	for i, r := range members {
+		processors[i] = all[r] >> processorAt
+		turns = turns && all[r]&takesTurns != 0
+	}
+	sl.near.Part(processors, turns || len(members) == 2)
+}
+
+// meet gives the members a segment: that of a communicator that was freed, or one that the first of them
+// makes. Where there is none, segment stays nil. Without wants this rank gets none.
+func (sl *slots) meet(op string, wants bool) error {
+	c, size := sl.c, coll.SlotsSize(len(sl.members))
+	leader := int(sl.members[0])
+	var id int64
+	if wants && leader == c.rank {
+		if sl.segment == nil {
+			c.ep.Enter()
+			if s, err := c.ep.Inside().Segments().New(size); err == nil {
+				sl.segment = s
+			}
+			c.ep.Leave()
 		}
-		sl.near.Part(processors, turns || len(members) == 2)
+		if sl.segment != nil {
+			id = int64(sl.segment.ID())
+		}
+	}
+	ids, err := c.gatherInts(op, id)
+	if err != nil || !wants {
+		return err
+	}
+	if sl.segment != nil && int64(sl.segment.ID()) != ids[leader] {
+		sl.close() // the leader has not kept it
+	}
+	if sl.segment == nil && ids[leader] != 0 {
+		c.ep.Enter()
+		if s, err := c.ep.Inside().Segments().Open(sl.ranks[0], uint64(ids[leader]), size); err == nil {
+			sl.segment = s
+		}
+		c.ep.Leave()
+	}
+	for i := range sl.members {
+		at, n := coll.SlotsUsed(i, len(sl.members))
+		if sl.segment != nil && sl.near == nil && sl.segment.Populate(at, n) != nil {
+			sl.close()
+		}
+	}
+	return nil
+}
+
+// keptSlots are those of a communicator that was freed, for the next one that the same ranks want slots for: to
+// make new ones takes as long as hundreds of collectives.
+type keptSlots struct {
+	segment *p2p.Segment
+	near    *coll.Slots
+	ranks   []int32 // of the world
+}
+
+// slotsKept is of how many communicators the slots are kept.
+const slotsKept = 4
+
+// keep gives the memory back, or keeps it for the next communicator of these ranks. It is called inside.
+func (sl *slots) keep() {
+	if sl.near == nil || !sl.near.Sound() || sl.c.IsRevoked() {
+		sl.close()
+		return
+	}
+	p := sl.c.p
+	if len(p.kept) == slotsKept {
+		_ = p.kept[0].segment.Close() // of memory that is mapped: it cannot fail
+		p.kept = slices.Delete(p.kept, 0, 1)
+	}
+	p.kept = append(p.kept, keptSlots{sl.segment, sl.near, sl.ranks})
+	sl.segment = nil
+	sl.close()
+}
+
+// again takes slots that were kept.
+func (sl *slots) again() {
+	p := sl.c.p
+	for i, k := range p.kept {
+		if slices.Equal(k.ranks, sl.ranks) {
+			sl.segment, sl.near = k.segment, k.near
+			p.kept = slices.Delete(p.kept, i, i+1)
+			return
+		}
 	}
 }
 
@@ -177,7 +245,7 @@ func (sl *slots) Await(near *coll.Slots) error {
 func (sl *slots) Rouse(members uint64) {
 	for ; members != 0; members &= members - 1 {
 		if i := bits.TrailingZeros64(members); i < len(sl.members) {
-			sl.c.ep.Inside().Segments().Rouse(int32(sl.c.at(int(sl.members[i]))))
+			sl.c.ep.Inside().Segments().Rouse(sl.ranks[i])
 		}
 	}
 }

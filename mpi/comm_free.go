@@ -118,7 +118,7 @@ func (c *Comm) part(f *farewell, k *call) {
 	for x := c; x != nil; x = x.within {
 		x.freed = true
 		x.session.forget(x)
-		x.coll.slots.close() // which blocking collectives have: there are no more of them
+		x.coll.slots.keep() // which blocking collectives have: there are no more of them
 	}
 	if k.done = k.advance(); !k.done {
 		c.p.calls.follow(k)

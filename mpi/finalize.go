@@ -94,6 +94,9 @@ func (p *Proc) close() error {
 	for sl := range p.slots { // of communicators that were not freed
 		sl.close()
 	}
+	for _, k := range p.kept {
+		_ = k.segment.Close()
+	}
 	p.ep.End(&p2p.Error{Code: p2p.Ended, Peer: -1, Detail: "Finalize was called"})
 	p.leaveBoards()
 	return errors.Join(p.ep.Close(), p.ctx.Close())

@@ -233,6 +233,7 @@ type Proc struct {
 type owned struct {
 	allocated map[uint64]allocated // what Alloc returned, by address
 	slots     map[*slots]struct{}  // of communicators
+	kept      []keptSlots          // of some that were freed
 }
 
 // where says where the processes of the job are.

@@ -62,18 +62,65 @@ func shortCollectives(w *mpi.Comm) error {
 			}
 		}
 	}
+	return slotsOfFreed(w, twin, half)
+}
+
+// slotsOfFreed frees communicators, the slots of which those have that come next: four at most are kept, and
+// none of one that was revoked.
+func slotsOfFreed(w, twin, half *mpi.Comm) error {
 	before, err := segments()
-	if err == nil {
-		err = errors.Join(twin.Free(), half.Free())
+	if err = errors.Join(err, twin.Free(), half.Free()); err != nil {
+		return err
 	}
+	fresh, err := freshComms(w, 1)
+	again, failed := segments()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	more, err := freshComms(w, 6)
 	if err != nil {
 		return err
 	}
-	after, err := segments()
-	if mapped := os.Getenv(envMapped) == "1"; err == nil && (mapped != (before > after) || mapped != (after == 1)) {
-		err = fmt.Errorf("%d segments are mapped, and %d when communicators were freed", before, after)
+	if err := errors.Join(fresh[0].Revoke(), fresh[0].Free()); err != nil {
+		return err
 	}
-	return err
+	revoked, err := segments()
+	for _, c := range more {
+		err = errors.Join(err, c.Free())
+	}
+	after, failed := segments()
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	have, want := []int{again, revoked, after}, []int{0, 0, 0}
+	if os.Getenv(envMapped) == "1" {
+		want = []int{before, before - 1 + 6, 1 + 4}
+	}
+	if !slices.Equal(have, want) {
+		return fmt.Errorf("%d segments are mapped, and then %v, want %v", before, have, want)
+	}
+	last, err := freshComms(w, 1)
+	if err != nil {
+		return err
+	}
+	return last[0].Free()
+}
+
+// freshComms makes communicators of all ranks, and does short collectives on them.
+func freshComms(w *mpi.Comm, n int) (all []*mpi.Comm, err error) {
+	for i := range n {
+		c, err := w.Dup()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+		for round := range 4 {
+			if err := shortRound(c, round); err != nil {
+				return nil, fmt.Errorf("round %d on communicator %d that is new: %w", round, i, err)
+			}
+		}
+	}
+	return all, nil
 }
 
 // shortRound compares collectives with what they are to yield.

@@ -157,6 +157,12 @@ func NewSlots(memory []byte, me, members int, waiter Waiter) *Slots {
 	return sl
 }
 
+// Sound reports whether the members have done the same so far, as far as this one knows.
+func (sl *Slots) Sound() bool { return sl.err == nil && sl.differs < 0 }
+
+// Serve makes the slots those of another communicator of the same members, which no collective is under way of.
+func (sl *Slots) Serve(waiter Waiter) { sl.waiter = waiter }
+
 // Part says which processors members are tied to, from 1 on, or 0 for none, and, as all members say it, whether one
 // of them may be the first to leave a barrier.
 func (sl *Slots) Part(processors []int64, turns bool) {
