@@ -108,14 +108,6 @@ func Abort(l *Lib, comm Handle, errorcode int) error {
 	return nil
 }
 
-// Wtime is MPI_Wtime.
-func Wtime(l *Lib) float64 {
-	if l.users.Load() == 0 {
-		return 0
-	}
-	return l.proc.Wtime()
-}
-
 // Wtick is MPI_Wtick.
 func Wtick(*Lib) float64 { return 1e-9 }
 
