@@ -25,18 +25,30 @@ func newContextSet() (s contextSet) {
 
 // choose returns n contexts of the set; fewer when it has no more. They are the
 // lowest behind the first skip ones, around the end of the set.
-func (s contextSet) choose(n, skip int) (free []uint32) {
-	for w := range s {
-		for ; s[w] != 0; s[w] &= s[w] - 1 {
-			free = append(free, uint32(64*w+bits.TrailingZeros64(s[w])))
-		}
+func (s *contextSet) choose(n, skip int) (free []uint32) {
+	total := 0
+	for _, word := range s {
+		total += bits.OnesCount64(word)
 	}
-	if len(free) == 0 {
+	if n = min(n, total); n == 0 {
 		return nil
 	}
-	skip %= len(free)
-	free = append(free[skip:], free[:skip]...)
-	return free[:min(n, len(free))]
+	skip %= total
+	free = make([]uint32, 0, n)
+	for w := 0; len(free) < n; w++ { // around the end once at most
+		word := s[w%contextWords]
+		if in := bits.OnesCount64(word); skip >= in {
+			skip -= in
+			continue
+		}
+		for ; word != 0 && len(free) < n; word &= word - 1 {
+			if skip--; skip < 0 {
+				free = append(free, uint32(64*(w%contextWords)+bits.TrailingZeros64(word)))
+			}
+		}
+		skip = 0
+	}
+	return free
 }
 
 // take takes all of these contexts out of the set, or none when one is not in it.
