@@ -82,7 +82,15 @@ func (o Operation) String() string {
 // ReduceLocal sets inout to in op inout, element by element (MPI_Reduce_local). They
 // must not overlap.
 func ReduceLocal(in, inout Data, op Operation) error {
-	k := &call{op: "ReduceLocal"}
+	if in.t != nil && in.t == inout.t && in.t.Dense() > 0 && in.count == inout.count {
+		from, flat := in.flat()
+		to, room := inout.flat()
+		if on, err := op.op.On(in.t); err == nil && flat && room && !overlap(from, to) {
+			on.Apply(from, to, in.count)
+			return nil
+		}
+	}
+	k := &call{op: "ReduceLocal"} // it has gaps, or something is wrong with it
 	r := with(op)
 	if k.reduces(&r, inout, in) && k.sameLength(in, inout) && k.disjoint(in, inout) {
 		coll.Combine(&k.s, k.operand(in), k.inout(inout, inout))

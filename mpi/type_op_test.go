@@ -310,3 +310,15 @@ func TestOperation_wrong(t *testing.T) {
 		t.Error("the null operation is something")
 	}
 }
+
+// What lies side by side is reduced where it is.
+func TestAllocs_reduceLocal(t *testing.T) {
+	in, inout := []float64{1, 2}, []float64{3, 4}
+	if n := testing.AllocsPerRun(10, func() {
+		if err := mpi.ReduceLocal(mpi.Slice(in), mpi.Slice(inout), mpi.OpMax); err != nil {
+			t.Error(err)
+		}
+	}); n != 0 || inout[1] != 4 || inout[0] != 3 {
+		t.Errorf("%v allocations, %v", n, inout)
+	}
+}
