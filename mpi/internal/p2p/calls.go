@@ -41,7 +41,7 @@ func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *
 }
 
 // Issend starts a send that completes when its receive has been found (MPI 4.1,
-// section 3.4): whatever its length, the receiver is asked first.
+// section 3.4): whatever its length, the receiver answers.
 func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
 	ep.Enter()
 	r := ep.out.isend(env, dest, data{buf: buf}, true)

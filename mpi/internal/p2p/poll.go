@@ -204,13 +204,15 @@ func (pl *poller) handle(h *header, b []byte) {
 		p.answered = true
 	}
 	p.saw(h)
-	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
+	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindSync || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
 	}
 	switch h.kind {
 	case kindEager:
 		ep.match.arrivedEager(h.envelope(), b[headerLen:])
+	case kindSync:
+		ep.match.arrivedSync(h, b[headerLen:])
 	case kindHead:
 		ep.pieces.arrivedHead(h, p, b[headerLen:])
 	case kindRest:

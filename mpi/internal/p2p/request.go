@@ -89,7 +89,7 @@ type Request struct {
 	peer     int32    // match.Any for a receive from any rank
 	id       uint32
 	remote   uint32 // request of the peer; sends that wait for a CTS: number of the RTS
-	notice   kind   // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost
+	notice   kind   // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost; kindSync: the receiver answers when a receive meets it
 	lent     bool   // sends: the receiver may read the data, which mr is for; or without mr a ghost
 
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag

@@ -85,7 +85,7 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 	case p.self:
 		s.sendSelf(r, sync)
 	default:
-		if r.state = sendRTS; !sync && s.unasked(p, r) {
+		if r.state = sendRTS; s.unasked(p, r, sync) {
 			r.state = sendEager
 		}
 		s.advanceOrQueue(r)
@@ -96,10 +96,15 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 
 // unasked decides whether a message begins without an RTS, whole or in pieces. How it
 // crosses after one, its receiver decides (rendezvous.clear).
-func (s *sender) unasked(p *peer, r *Request) bool {
+func (s *sender) unasked(p *peer, r *Request, sync bool) bool {
 	switch n := int(r.total); {
 	case p.eagerMax < 0:
 		return false
+	case sync && n > int(p.eagerMax):
+		return false
+	case sync:
+		r.notice = kindSync
+		return true
 	case n > int(p.plainMax) && s.ep.lanes.takes(p, n):
 		r.notice = kindLinked
 		return true
@@ -176,6 +181,21 @@ func (s *sender) piece(p *peer, h front, v view, n int, more verbs.SendFlags) bo
 	return s.ep.net.sendBuffer(p, h, v, n, more)
 }
 
+// postSync sends a whole message that the receiver answers when a receive meets it.
+func (s *sender) postSync(r *Request, p *peer) bool {
+	ep, near := s.ep, p.channel != nil
+	h := header{kind: kindSync, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
+	if !s.piece(p, h.pack(), r.data.view(), int(r.total), 0) {
+		return false
+	}
+	if !near {
+		ep.inviter.plain(p, h.context, h.tag)
+	}
+	ep.groups.counted(h.context, near)
+	r.state = waitCTS
+	return true
+}
+
 // word sends the first n bytes of s.head. r is told when they have arrived, unless they are
 // there at once; nil: no request is. false means no room.
 func (s *sender) word(p *peer, n int, r *Request) bool {
@@ -195,10 +215,12 @@ func (s *sender) advance(r *Request) bool {
 		case r.notice == kindLinked:
 			return ep.lanes.post(r, p)
 		case r.written == 0 && (p.eagerMax < 0 || r.notice != kindHead && r.total > uint64(p.eagerCap)):
-			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
+			r.state, r.notice = sendRTS, 0 // the peer has asked for that meanwhile, or there is no channel to it
 			return ep.rendezvous.postRTS(r, p)
 		case r.notice == kindHead:
 			return ep.pieces.post(r, p)
+		case r.notice == kindSync:
+			return s.postSync(r, p)
 		}
 		if !s.eager(p, r.entry.Context, r.entry.Tag, r.data.view(), queued) {
 			return false
