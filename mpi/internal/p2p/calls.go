@@ -403,6 +403,9 @@ func (in Inside) Progress() { in.ep.progress(nil) }
 // Step is Endpoint.Step.
 func (in Inside) Step() { in.ep.step() }
 
+// Glance is Step for a caller that will look often.
+func (in Inside) Glance() { in.ep.glance() }
+
 // Flush is Endpoint.Flush.
 func (in Inside) Flush() { in.ep.out.flush() }
 
