@@ -50,17 +50,21 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 	if !c.sendOK(dest, tag) {
 		return c.report(c.checkSend(op, dest, tag))
 	}
-	b, size := c.bsendBuffer(), len(buf)+BsendOverhead
-	if !b.reserve(c.ep, size) {
-		b.collect(c.ep)
-		if !b.reserve(c.ep, size) {
-			return c.report(b.full(c.ep, op, size))
-		}
+	c.ep.Enter()
+	in, b, size := c.ep.Inside(), c.bsendBuffer(), len(buf)+BsendOverhead
+	if !b.fits(size) {
+		b.collect(in)
+	}
+	if !b.fits(size) {
+		err := b.full(op, size)
+		c.ep.Leave()
+		return c.report(err)
 	}
 	c.sent(dest, tag, len(buf))
-	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
-	c.ep.Enter()
-	b.sends = append(b.sends, buffered{r, size})
+	if !in.TrySend(c.out(tag), c.at(dest), buf) { // else it needs no buffer
+		b.used += size
+		b.sends = append(b.sends, buffered{c.request(in.Bsend(c.out(tag), c.at(dest), buf)), size})
+	}
 	c.ep.Leave()
 	return nil
 }

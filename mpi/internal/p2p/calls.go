@@ -346,6 +346,11 @@ func (in Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	return in.ep.out.trySend(env, dest, view{buf: buf})
 }
 
+// Bsend is Isend of a copy of buf, which may be changed.
+func (in Inside) Bsend(env match.Envelope, dest int, buf []byte) *Request {
+	return in.ep.out.isendCopy(env, dest, buf)
+}
+
 // TrySendTyped is TrySend of the bytes before a cursor.
 func (in Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
 	d := dataOf(cur)

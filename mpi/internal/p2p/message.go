@@ -36,7 +36,7 @@ func class(n int) int {
 	return bits.Len(uint(max(n, smallest) - 1))
 }
 
-// get returns a message with n bytes of data. n is an eager limit at most.
+// get returns a message with n bytes of data. n is an eager limit, or copyMax, at most.
 func (p *messagePool) get(n int) *message {
 	c := class(n)
 	m := p.idle[c]

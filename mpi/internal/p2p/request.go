@@ -82,7 +82,7 @@ type Request struct {
 	// What is touched of each receive, in three more cache lines.
 	waiter   *waiter // a goroutine that waits for it while another one leads
 	mr       *verbs.MR
-	answer   *message // active messages: its memory
+	answer   *message // active messages, and copies: the memory
 	total    uint64   // bytes of the whole message
 	written  uint64   // bytes that were posted (sends, Reads) or have come (receives in a stream)
 	inFlight int      // signaled work requests of it that verbs holds

@@ -1,6 +1,8 @@
 package p2p
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -10,6 +12,9 @@ import (
 // windows of 64 messages of 8 bytes bursts of 16 made 1.7 million messages a
 // second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
 const burstMax = 64
+
+// copyMax is the longest message of which a copy is kept for reuse.
+const copyMax = 1 << 20
 
 // sender hands messages, and words of our own, to the transport that leads to their peer,
 // those to one peer in their order.
@@ -65,6 +70,23 @@ func (s *sender) isendAttended(env match.Envelope, dest int, buf []byte) *Reques
 	s.ep.delegator.attended = true
 	r := s.isendBytes(env, dest, buf)
 	s.ep.delegator.attended = false
+	return r
+}
+
+// isendCopy is isend of a copy of buf. Its memory is kept for reuse, unless it is long: new memory
+// costs a page fault for every 4 KiB, and wakes the garbage collector.
+func (s *sender) isendCopy(env match.Envelope, dest int, buf []byte) *Request {
+	if len(buf) > copyMax {
+		return s.isend(env, dest, data{buf: slices.Clone(buf)}, false)
+	}
+	m := s.ep.match.messages.get(len(buf))
+	copy(m.data, buf)
+	r := s.isend(env, dest, data{buf: m.data}, false)
+	if r.state == done {
+		s.ep.match.messages.put(m)
+	} else {
+		r.answer = m
+	}
 	return r
 }
 
