@@ -179,8 +179,15 @@ func (b *sendBuffer) fits(size int) bool {
 	return b.used+size <= b.room
 }
 
-// full says that there is no room.
-func (b *sendBuffer) full(op string, size int) error {
+// reserve takes so many bytes of the buffer, or says that there is no room.
+func (b *sendBuffer) reserve(in p2p.Inside, op string, size int) error {
+	if !b.fits(size) {
+		b.collect(in)
+	}
+	if b.fits(size) {
+		b.used += size
+		return nil
+	}
 	return fail(ErrBuffer, op, "a message of %d bytes does not fit the attached buffer, in which %d of %d are taken", size-BsendOverhead, b.used, b.room)
 }
 

@@ -52,11 +52,11 @@ func (r *Request) Ready(look bool) bool {
 	ep := r.c.ep
 	ep.Enter()
 	there := r.done()
-	if look && !there {
-		ep.Inside().Glance()
-		there = r.done()
-	}
 	ep.Leave()
+	if look && !there {
+		ep.Glance()
+		return r.Ready(false)
+	}
 	return there
 }
 

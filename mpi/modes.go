@@ -51,19 +51,19 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 		return c.report(c.checkSend(op, dest, tag))
 	}
 	c.ep.Enter()
-	in, b, size := c.ep.Inside(), c.bsendBuffer(), len(buf)+BsendOverhead
-	if !b.fits(size) {
-		b.collect(in)
-	}
-	if !b.fits(size) {
-		err := b.full(op, size)
-		c.ep.Leave()
+	b, size := c.bsendBuffer(), len(buf)+BsendOverhead
+	err := b.reserve(c.ep.Inside(), op, size)
+	c.ep.Leave()
+	if err != nil {
 		return c.report(err)
 	}
 	c.sent(dest, tag, len(buf))
-	if !in.TrySend(c.out(tag), c.at(dest), buf) { // else it needs no buffer
-		b.used += size
-		b.sends = append(b.sends, buffered{c.request(in.Bsend(c.out(tag), c.at(dest), buf)), size})
+	r := c.ep.Bsend(c.out(tag), c.at(dest), buf)
+	c.ep.Enter()
+	if r == nil {
+		b.used -= size
+	} else {
+		b.sends = append(b.sends, buffered{c.request(r), size})
 	}
 	c.ep.Leave()
 	return nil

@@ -32,6 +32,16 @@ func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 	return r
 }
 
+// Bsend is Isend of what may be changed at once. nil: it has gone, else it goes from a copy.
+func (ep *Endpoint) Bsend(env match.Envelope, dest int, buf []byte) (r *Request) {
+	ep.Enter()
+	if !ep.out.trySend(env, dest, view{buf: buf}) {
+		r = ep.out.isendCopy(env, dest, buf)
+	}
+	ep.Leave()
+	return r
+}
+
 // IsendTyped is Isend of the bytes before a cursor.
 func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
 	ep.Enter()
@@ -179,6 +189,13 @@ func (ep *Endpoint) Flush() {
 func (ep *Endpoint) Step() {
 	ep.Enter()
 	ep.step()
+	ep.Leave()
+}
+
+// Glance is Step for a caller that looks often.
+func (ep *Endpoint) Glance() {
+	ep.Enter()
+	ep.glance()
 	ep.Leave()
 }
 
@@ -346,11 +363,6 @@ func (in Inside) TrySend(env match.Envelope, dest int, buf []byte) bool {
 	return in.ep.out.trySend(env, dest, view{buf: buf})
 }
 
-// Bsend is Isend of a copy of buf, which may be changed.
-func (in Inside) Bsend(env match.Envelope, dest int, buf []byte) *Request {
-	return in.ep.out.isendCopy(env, dest, buf)
-}
-
 // TrySendTyped is TrySend of the bytes before a cursor.
 func (in Inside) TrySendTyped(env match.Envelope, dest int, cur dtype.Cursor) bool {
 	d := dataOf(cur)
@@ -407,9 +419,6 @@ func (in Inside) Progress() { in.ep.progress(nil) }
 
 // Step is Endpoint.Step.
 func (in Inside) Step() { in.ep.step() }
-
-// Glance is Step for a caller that will look often.
-func (in Inside) Glance() { in.ep.glance() }
 
 // Flush is Endpoint.Flush.
 func (in Inside) Flush() { in.ep.out.flush() }
