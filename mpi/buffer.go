@@ -95,10 +95,9 @@ func (c *Comm) BufferIflush() (Request, error) {
 	return c.begin(op, &flushing{b: &c.buffer})
 }
 
-// bsendBuffer returns the buffer for messages of c.
+// bsendBuffer returns the buffer for messages of c. It is called inside, as
+// what says whether there is room.
 func (c *Comm) bsendBuffer() *sendBuffer {
-	c.ep.Enter()
-	defer c.ep.Leave()
 	switch {
 	case c.buffer.attached:
 		return &c.buffer
@@ -157,13 +156,12 @@ func (b *sendBuffer) flush(ep *p2p.Endpoint, op string) error {
 }
 
 // collect forgets the messages that are on their way.
-func (b *sendBuffer) collect(ep *p2p.Endpoint) {
-	ep.Step()
-	ep.Enter()
+func (b *sendBuffer) collect(in p2p.Inside) {
+	in.Step()
 	kept := b.sends[:0]
 	for _, s := range b.sends {
 		if s.r.done() {
-			_, _ = ep.Inside().Wait(s.r.r) // errors show in later calls to the same rank
+			_, _ = in.Wait(s.r.r) // errors show in later calls to the same rank
 			b.used -= s.size
 			continue
 		}
@@ -171,25 +169,25 @@ func (b *sendBuffer) collect(ep *p2p.Endpoint) {
 	}
 	clear(b.sends[len(kept):])
 	b.sends, b.due = kept, 2*len(kept)+bufferDue
-	ep.Leave()
 }
 
-// reserve takes so many bytes of the buffer, if it has room for them. Else collect
-// may make some.
-func (b *sendBuffer) reserve(ep *p2p.Endpoint, size int) bool {
-	ep.Enter()
-	defer ep.Leave()
-	if b.room == BufferAutomatic && len(b.sends) >= b.due || b.room != BufferAutomatic && b.used+size > b.room {
-		return false
+// fits reports whether the buffer has room for so many bytes. If not, collect may make some.
+func (b *sendBuffer) fits(size int) bool {
+	if b.room == BufferAutomatic {
+		return len(b.sends) < b.due
 	}
-	b.used += size
-	return true
+	return b.used+size <= b.room
 }
 
-// full says that there is no room.
-func (b *sendBuffer) full(ep *p2p.Endpoint, op string, size int) error {
-	ep.Enter()
-	defer ep.Leave()
+// reserve takes so many bytes of the buffer, or says that there is no room.
+func (b *sendBuffer) reserve(in p2p.Inside, op string, size int) error {
+	if !b.fits(size) {
+		b.collect(in)
+	}
+	if b.fits(size) {
+		b.used += size
+		return nil
+	}
 	return fail(ErrBuffer, op, "a message of %d bytes does not fit the attached buffer, in which %d of %d are taken", size-BsendOverhead, b.used, b.room)
 }
 

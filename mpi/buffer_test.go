@@ -1,6 +1,7 @@
 package mpi_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -152,5 +153,36 @@ func TestBufferIflush_none(t *testing.T) {
 	var none *mpi.Comm
 	if err := wantClass(second(none.BufferIflush()), mpi.ErrComm); err != nil {
 		t.Error(err)
+	}
+}
+
+// Short messages are sent at once, and need no memory; the memory of those that wait for their
+// receives is used again. The program's may be changed in any case.
+func TestAllocs_bsend(t *testing.T) {
+	procs := nearPair(t, mpi.Config{Receives: 24, Sends: 8, EagerNear: 4096})
+	if err := procs[0].BufferAttach(40_000); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 8, 4096, 16384} {
+		out, want, in := make([]byte, n), make([]byte, n), make([]byte, n)
+		round := func() {
+			for i := range out {
+				out[i]++
+			}
+			if err := mpi.Bsend(procs[0].World(), out, 1, 5); err != nil {
+				t.Fatal(err)
+			}
+			copy(want, out)
+			clear(out)
+			if _, err := mpi.Recv(procs[1].World(), in, 0, 5); err != nil || !bytes.Equal(in, want) {
+				t.Fatalf("%d bytes: wrong ones, or %v", n, err)
+			}
+		}
+		for range 10 { // pools fill
+			round()
+		}
+		if got := testing.AllocsPerRun(100, round); got > 0 {
+			t.Errorf("%d bytes: %v allocations", n, got)
+		}
 	}
 }

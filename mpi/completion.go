@@ -43,6 +43,23 @@ func (r *Request) done() bool {
 	return r.r.Ready()
 }
 
+// Ready reports whether Wait would return at once. If not, and look is true, it makes progress
+// once, and looks again.
+func (r *Request) Ready(look bool) bool {
+	if r.IsNull() {
+		return true
+	}
+	ep := r.c.ep
+	ep.Enter()
+	there := r.done()
+	ep.Leave()
+	if look && !there {
+		ep.Glance()
+		return r.Ready(false)
+	}
+	return there
+}
+
 // Free lets a message that is under way, or a generalized request, end by itself
 // (MPI_Request_free) and makes the request null. Nothing tells when the buffer may be
 // used again, but for what the program learns from other messages.

@@ -50,17 +50,21 @@ func (c *Comm) bsend(op string, buf []byte, dest, tag int) error {
 	if !c.sendOK(dest, tag) {
 		return c.report(c.checkSend(op, dest, tag))
 	}
+	c.ep.Enter()
 	b, size := c.bsendBuffer(), len(buf)+BsendOverhead
-	if !b.reserve(c.ep, size) {
-		b.collect(c.ep)
-		if !b.reserve(c.ep, size) {
-			return c.report(b.full(c.ep, op, size))
-		}
+	err := b.reserve(c.ep.Inside(), op, size)
+	c.ep.Leave()
+	if err != nil {
+		return c.report(err)
 	}
 	c.sent(dest, tag, len(buf))
-	r := c.request(c.ep.Isend(c.out(tag), c.at(dest), append([]byte(nil), buf...)))
+	r := c.ep.Bsend(c.out(tag), c.at(dest), buf)
 	c.ep.Enter()
-	b.sends = append(b.sends, buffered{r, size})
+	if r == nil {
+		b.used -= size
+	} else {
+		b.sends = append(b.sends, buffered{c.request(r), size})
+	}
 	c.ep.Leave()
 	return nil
 }

@@ -144,3 +144,22 @@ func TestRequestFree_meetsNothing(t *testing.T) {
 		return errors.Join(append(errs, err, r.Free())...)
 	})
 }
+
+// Ready asks, and makes progress only where it is to.
+func TestRequest_ready(t *testing.T) {
+	procs := nearPair(t, mpi.Config{Receives: 24, Sends: 8})
+	var none mpi.Request
+	r, err := mpi.Irecv(procs[1].World(), make([]byte, 8), 0, 5)
+	if err != nil || !none.Ready(true) || r.Ready(true) {
+		t.Fatalf("ready before it is sent, or %v", err)
+	}
+	if err := mpi.Send(procs[0].World(), make([]byte, 8), 1, 5); err != nil {
+		t.Fatal(err)
+	}
+	if r.Ready(false) || !r.Ready(true) || !r.Ready(false) {
+		t.Error("progress without a look, or none with one")
+	}
+	if _, err := r.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -139,6 +139,9 @@ func (h Handles) there(what string, count int) error {
 	return nil
 }
 
+// from is the array from an index on.
+func (h Handles) from(i int) Handles { return h + Handles(i*handleSize) }
+
 func (h Handles) get(i int) Handle {
 	at := (Addr(h) + Addr(i*handleSize)).pointer()
 	if handleSize == 4 {

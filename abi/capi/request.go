@@ -108,6 +108,7 @@ type batch struct {
 	statuses []mpi.Status
 	some     []mpi.Some
 	comm     Handle
+	first    int // where in the array of the program they begin
 }
 
 // batches keeps the memory of calls that are over.
@@ -126,6 +127,7 @@ func (l *Lib) load(n int, at Handles) (*batch, error) {
 		b = new(batch)
 	}
 	b.requests, b.own, b.statuses, b.some, b.comm = b.requests[:0], b.own[:0], b.statuses[:0], b.some[:0], MPI_COMM_SELF
+	b.first = 0
 	for i := range n {
 		r, err := l.request(at.get(i))
 		if err != nil {
@@ -139,6 +141,45 @@ func (l *Lib) load(n int, at Handles) (*batch, error) {
 		b.requests, b.comm = append(b.requests, r.Request), r.comm
 	}
 	return b, nil
+}
+
+// loadAny is load for a call that ends one request: if an operation has ended, it is of that alone.
+func (l *Lib) loadAny(n int, at Handles) (*batch, error) {
+	if i := l.ready(n, at); i >= 0 {
+		b, err := l.load(1, at.from(i))
+		if err == nil {
+			b.first = i
+		}
+		return b, err
+	}
+	return l.load(n, at)
+}
+
+// ready returns the first request whose operation has ended. It is -1 if there is none, or what
+// is no request comes before. If the first one has not ended, it makes progress before it looks at
+// the others: else each call would look in vain at all receives that stand before a send that is done.
+func (l *Lib) ready(n int, at Handles) int {
+	if at.null() {
+		return -1
+	}
+	look := true
+	for i := range n {
+		h := at.get(i)
+		if h == MPI_REQUEST_NULL {
+			continue
+		}
+		r := l.requests.get(h)
+		switch {
+		case r == nil:
+			return -1
+		case r.IsNull():
+			continue
+		case r.Ready(look):
+			return i
+		}
+		look = false
+	}
+	return -1
 }
 
 // unload keeps the memory of a batch. Requests in it would keep their buffers.
@@ -228,7 +269,7 @@ func Testall(l *Lib, count int, requests Handles, flag Ints, statuses Statuses) 
 
 // Waitany is MPI_Waitany.
 func Waitany(l *Lib, count int, requests Handles, index Ints, status Statuses) error {
-	b, err := l.load(count, requests)
+	b, err := l.loadAny(count, requests)
 	if err != nil {
 		return err
 	}
@@ -245,14 +286,14 @@ func (l *Lib) endAny(b *batch, requests Handles, i int, st mpi.Status, err error
 		return on(b.comm, err)
 	}
 	comm := b.own[i].comm
-	index.set(0, i)
-	l.end(b, requests, i)
+	index.set(0, b.first+i)
+	l.end(b, requests.from(b.first), i)
 	return on(comm, err)
 }
 
 // Testany is MPI_Testany.
 func Testany(l *Lib, count int, requests Handles, index, flag Ints, status Statuses) error {
-	b, err := l.load(count, requests)
+	b, err := l.loadAny(count, requests)
 	if err != nil {
 		return err
 	}

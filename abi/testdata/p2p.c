@@ -129,6 +129,16 @@ static void completions(void)
     while (count == 0);
     say("sum", seen + in[3] + (count > 0 ? in[indices[0]] : 0));
 
+    MPI_Request behind[3] = {MPI_REQUEST_NULL};
+    MPI_Irecv(&in[0], 1, MPI_INT, other, 98, world, &behind[1]);
+    MPI_Isend(&out[1], 1, MPI_INT, other, 97, world, &behind[2]);
+    MPI_Waitany(3, behind, &index, &st);
+    say("behind one that waits", index == 2 && behind[1] != MPI_REQUEST_NULL && behind[2] == MPI_REQUEST_NULL);
+    MPI_Recv(&in[1], 1, MPI_INT, other, 97, world, &st);
+    MPI_Send(&out[2], 1, MPI_INT, other, 98, world);
+    MPI_Waitany(3, behind, &index, &st);
+    say("and that one", index == 1 && in[0] == 20 + other && behind[1] == MPI_REQUEST_NULL);
+
     MPI_Irecv(in, 1, MPI_INT, other, 99, world, r);
     MPI_Request_get_status(r[0], &flag, &st);
     say("not there", flag);

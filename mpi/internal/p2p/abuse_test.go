@@ -99,7 +99,7 @@ func (a *abuse) arrival() []byte {
 	h.context, h.tag = env.Context, env.Tag
 	b := make([]byte, headerLen, a.ep.net.rx.stride)
 	switch h.kind {
-	case kindEager, kindData, kindRest:
+	case kindEager, kindSync, kindData, kindRest:
 		h.id = a.id()
 		b = append(b, make([]byte, min(a.length(), a.ep.cfg.EagerMax))...)
 	case kindHead:

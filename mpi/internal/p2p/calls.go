@@ -32,6 +32,16 @@ func (ep *Endpoint) Isend(env match.Envelope, dest int, buf []byte) *Request {
 	return r
 }
 
+// Bsend is Isend of what may be changed at once. nil: it has gone, else it goes from a copy.
+func (ep *Endpoint) Bsend(env match.Envelope, dest int, buf []byte) (r *Request) {
+	ep.Enter()
+	if !ep.out.trySend(env, dest, view{buf: buf}) {
+		r = ep.out.isendCopy(env, dest, buf)
+	}
+	ep.Leave()
+	return r
+}
+
 // IsendTyped is Isend of the bytes before a cursor.
 func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *Request {
 	ep.Enter()
@@ -41,7 +51,7 @@ func (ep *Endpoint) IsendTyped(env match.Envelope, dest int, cur dtype.Cursor) *
 }
 
 // Issend starts a send that completes when its receive has been found (MPI 4.1,
-// section 3.4): whatever its length, the receiver is asked first.
+// section 3.4): whatever its length, the receiver answers.
 func (ep *Endpoint) Issend(env match.Envelope, dest int, buf []byte) *Request {
 	ep.Enter()
 	r := ep.out.isend(env, dest, data{buf: buf}, true)
@@ -179,6 +189,13 @@ func (ep *Endpoint) Flush() {
 func (ep *Endpoint) Step() {
 	ep.Enter()
 	ep.step()
+	ep.Leave()
+}
+
+// Glance is Step for a caller that looks often.
+func (ep *Endpoint) Glance() {
+	ep.Enter()
+	ep.glance()
 	ep.Leave()
 }
 

@@ -181,7 +181,7 @@ func (iv *inviter) missed(p *peer, context uint32, tag int32) {
 // saw counts a message of p.
 func (p *peer) saw(h *header) {
 	switch h.kind {
-	case kindEager, kindHead: // a linked one may be counted already
+	case kindEager, kindSync, kindHead: // a linked one may be counted already
 		p.got[h.context&1].plain++
 	case kindRTS:
 		p.got[h.context&1].asked++

@@ -10,8 +10,8 @@ import (
 type message struct {
 	entry  match.Entry[message]
 	next   *message // in the pool
-	kind   kind     // eager or RTS
-	id     uint32   // RTS: the sender's request; large message to the own rank: which use of it
+	kind   kind     // how it came
+	id     uint32   // RTS and sync: the sender's request; large message to the own rank: which use of it
 	size   uint64   // bytes of the whole message
 	offer  offer    // RTS: where it lies, if a neighbour has it
 	data   []byte   // eager and head: what was sent, in memory of the pool
@@ -36,7 +36,7 @@ func class(n int) int {
 	return bits.Len(uint(max(n, smallest) - 1))
 }
 
-// get returns a message with n bytes of data. n is an eager limit at most.
+// get returns a message with n bytes of data. n is an eager limit, or copyMax, at most.
 func (p *messagePool) get(n int) *message {
 	c := class(n)
 	m := p.idle[c]

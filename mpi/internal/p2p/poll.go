@@ -204,13 +204,15 @@ func (pl *poller) handle(h *header, b []byte) {
 		p.answered = true
 	}
 	p.saw(h)
-	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
+	if ep.failures.impaired && (h.kind == kindEager || h.kind == kindSync || h.kind == kindRTS) && ep.failures.unwanted(h.envelope()) {
 		ep.Stats.Stale++
 		return
 	}
 	switch h.kind {
 	case kindEager:
 		ep.match.arrivedEager(h.envelope(), b[headerLen:])
+	case kindSync:
+		ep.match.arrivedSync(h, b[headerLen:])
 	case kindHead:
 		ep.pieces.arrivedHead(h, p, b[headerLen:])
 	case kindRest:
@@ -236,11 +238,7 @@ func (pl *poller) handle(h *header, b []byte) {
 	case kindPace:
 		ep.match.arrivedPace(h, p)
 	case kindBye:
-		p.saidBye = ep.eng.Now()
-		ep.reads.returned(h.source)
-		if ep.actives.server != nil { // it does not leave before the others, and has nothing more to say to this one
-			ep.out.notify(int(h.source), kindBye, 0, 0)
-		}
+		pl.arrivedBye(p)
 	case kindRouse: // the caller that waits has made this step, and looks again
 	case kindLinked:
 		ep.lanes.arrivedLinked(h, p, b[headerLen:])
@@ -260,6 +258,15 @@ func (pl *poller) handle(h *header, b []byte) {
 		Delegations{ep}.arrived(h, b)
 	case kindCut:
 		ep.net.conn.arrivedCut(p)
+	}
+}
+
+func (pl *poller) arrivedBye(p *peer) {
+	ep := pl.ep
+	p.saidBye = ep.eng.Now()
+	ep.reads.returned(p.rank)
+	if ep.actives.server != nil { // it does not leave before the others, and has nothing more to say to this one
+		ep.out.notify(int(p.rank), kindBye, 0, 0)
 	}
 }
 

@@ -279,7 +279,7 @@ func (m *message) recall(h *header) {
 
 // announced reports whether m is what the source of h has announced, and means with it.
 func (m *message) announced(h *header) bool {
-	return m.kind == kindRTS && m.entry.Source == h.source && m.id == h.id
+	return (m.kind == kindRTS || m.kind == kindSync) && m.entry.Source == h.source && m.id == h.id
 }
 
 // seizes notes that m, whose memory is lent, is in the user's hands, and not among

@@ -68,7 +68,9 @@ func (mt *matching) accept(r *Request, m *message) {
 	case m.kind == kindLinked:
 		mt.ep.lanes.accept(r, env, m)
 	default:
-		r.deliver(env, m.data)
+		if r.deliver(env, m.data); m.kind == kindSync {
+			mt.ep.out.notify(int(env.Source), kindFIN, 0, m.id)
+		}
 	}
 	mt.forget(m)
 }
@@ -139,21 +141,32 @@ func (mt *matching) HandleRecv(_ *verbs.AH, b []byte) bool {
 	return true
 }
 
-// arrivedEager takes in a message whose data came with it.
-func (mt *matching) arrivedEager(env match.Envelope, data []byte) {
+// arrivedEager takes in a message whose data came with it. It returns the message if no
+// receive has met it.
+func (mt *matching) arrivedEager(env match.Envelope, data []byte) *message {
 	if e := mt.posted.Match(env); e != nil {
 		if r := e.Owner; len(data) >= tuneTimed && !r.data.typed {
 			mt.ep.near.deliver(&mt.ep.peers[env.Source], r, env, data)
 		} else {
 			r.deliver(env, data)
 		}
-		return
+		return nil
 	}
 	m := mt.messages.get(len(data))
 	copy(m.data, data)
 	m.entry.Envelope = env
 	m.kind, m.size = kindEager, uint64(len(data))
 	mt.keep(m, env.Source)
+	return m
+}
+
+// arrivedSync is arrivedEager for a sender that waits until a receive meets the message.
+func (mt *matching) arrivedSync(h *header, data []byte) {
+	if m := mt.arrivedEager(h.envelope(), data); m != nil {
+		m.kind, m.id = kindSync, h.id
+		return
+	}
+	mt.ep.out.notify(int(h.source), kindFIN, 0, h.id)
 }
 
 // cancel is Cancel for those inside.

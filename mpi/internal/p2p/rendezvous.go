@@ -338,6 +338,10 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 	if r != nil && ep.delegator.arrivedFIN(h, r) {
 		return
 	}
+	if r != nil && r.state == waitCTS && r.notice == kindSync && r.peer == h.source {
+		r.complete()
+		return
+	}
 	if r != nil && (r.state == waitCTS && (r.offered || r.lent) || r.state == lingering && r.lent) && r.peer == h.source {
 		if t := ep.peers[r.peer].idle; t != nil && r.err == nil {
 			ep.pieces.arrived(t, askedFor, h.id)
@@ -370,7 +374,7 @@ func (rv *rendezvous) arrivedFIN(h *header) {
 func (rv *rendezvous) cancel(r *Request) {
 	ep := rv.ep
 	switch {
-	case r.state == sendRTS:
+	case r.state == sendRTS, r.state == sendEager && r.notice == kindSync:
 		ep.peers[r.peer].pending.remove(r)
 		r.cancelled()
 	case r.state == waitCTS && r.peer == ep.rank:

@@ -82,14 +82,14 @@ type Request struct {
 	// What is touched of each receive, in three more cache lines.
 	waiter   *waiter // a goroutine that waits for it while another one leads
 	mr       *verbs.MR
-	answer   *message // active messages: its memory
+	answer   *message // active messages, and copies: the memory
 	total    uint64   // bytes of the whole message
 	written  uint64   // bytes that were posted (sends, Reads) or have come (receives in a stream)
 	inFlight int      // signaled work requests of it that verbs holds
 	peer     int32    // match.Any for a receive from any rank
 	id       uint32
 	remote   uint32 // request of the peer; sends that wait for a CTS: number of the RTS
-	notice   kind   // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost
+	notice   kind   // of a word of our own; kindHead: the message goes in pieces; kindLinked: its data goes over the connection; kindInvite: to a ghost; kindSync: the receiver answers when a receive meets it
 	lent     bool   // sends: the receiver may read the data, which mr is for; or without mr a ghost
 
 	entry match.Entry[Request] // receives: place in the posted queue; sends: context and tag

@@ -1,6 +1,8 @@
 package p2p
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
@@ -10,6 +12,9 @@ import (
 // windows of 64 messages of 8 bytes bursts of 16 made 1.7 million messages a
 // second, of 32 2.0, of 64 2.6, and long messages lost nothing by it.
 const burstMax = 64
+
+// copyMax is the longest message of which a copy is kept for reuse.
+const copyMax = 1 << 20
 
 // sender hands messages, and words of our own, to the transport that leads to their peer,
 // those to one peer in their order.
@@ -68,6 +73,23 @@ func (s *sender) isendAttended(env match.Envelope, dest int, buf []byte) *Reques
 	return r
 }
 
+// isendCopy is isend of a copy of buf. Its memory is kept for reuse, unless it is long: new memory
+// costs a page fault for every 4 KiB, and wakes the garbage collector.
+func (s *sender) isendCopy(env match.Envelope, dest int, buf []byte) *Request {
+	if len(buf) > copyMax {
+		return s.isend(env, dest, data{buf: slices.Clone(buf)}, false)
+	}
+	m := s.ep.match.messages.get(len(buf))
+	copy(m.data, buf)
+	r := s.isend(env, dest, data{buf: m.data}, false)
+	if r.state == done {
+		s.ep.match.messages.put(m)
+	} else {
+		r.answer = m
+	}
+	return r
+}
+
 func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request {
 	p := &s.ep.peers[dest]
 	r := s.ep.requests.request(int32(dest), nil)
@@ -85,7 +107,7 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 	case p.self:
 		s.sendSelf(r, sync)
 	default:
-		if r.state = sendRTS; !sync && s.unasked(p, r) {
+		if r.state = sendRTS; s.unasked(p, r, sync) {
 			r.state = sendEager
 		}
 		s.advanceOrQueue(r)
@@ -96,10 +118,15 @@ func (s *sender) isend(env match.Envelope, dest int, d data, sync bool) *Request
 
 // unasked decides whether a message begins without an RTS, whole or in pieces. How it
 // crosses after one, its receiver decides (rendezvous.clear).
-func (s *sender) unasked(p *peer, r *Request) bool {
+func (s *sender) unasked(p *peer, r *Request, sync bool) bool {
 	switch n := int(r.total); {
 	case p.eagerMax < 0:
 		return false
+	case sync && n > int(p.eagerMax):
+		return false
+	case sync:
+		r.notice = kindSync
+		return true
 	case n > int(p.plainMax) && s.ep.lanes.takes(p, n):
 		r.notice = kindLinked
 		return true
@@ -176,6 +203,21 @@ func (s *sender) piece(p *peer, h front, v view, n int, more verbs.SendFlags) bo
 	return s.ep.net.sendBuffer(p, h, v, n, more)
 }
 
+// postSync sends a whole message that the receiver answers when a receive meets it.
+func (s *sender) postSync(r *Request, p *peer) bool {
+	ep, near := s.ep, p.channel != nil
+	h := header{kind: kindSync, context: r.entry.Context, source: ep.rank, tag: r.entry.Tag, id: r.wireID()}
+	if !s.piece(p, h.pack(), r.data.view(), int(r.total), 0) {
+		return false
+	}
+	if !near {
+		ep.inviter.plain(p, h.context, h.tag)
+	}
+	ep.groups.counted(h.context, near)
+	r.state = waitCTS
+	return true
+}
+
 // word sends the first n bytes of s.head. r is told when they have arrived, unless they are
 // there at once; nil: no request is. false means no room.
 func (s *sender) word(p *peer, n int, r *Request) bool {
@@ -195,10 +237,12 @@ func (s *sender) advance(r *Request) bool {
 		case r.notice == kindLinked:
 			return ep.lanes.post(r, p)
 		case r.written == 0 && (p.eagerMax < 0 || r.notice != kindHead && r.total > uint64(p.eagerCap)):
-			r.state = sendRTS // the peer has asked for that meanwhile, or there is no channel to it
+			r.state, r.notice = sendRTS, 0 // the peer has asked for that meanwhile, or there is no channel to it
 			return ep.rendezvous.postRTS(r, p)
 		case r.notice == kindHead:
 			return ep.pieces.post(r, p)
+		case r.notice == kindSync:
+			return s.postSync(r, p)
 		}
 		if !s.eager(p, r.entry.Context, r.entry.Tag, r.data.view(), queued) {
 			return false

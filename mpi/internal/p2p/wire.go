@@ -38,12 +38,13 @@ const (
 	kindInvite                   // a CTS before its time: write it there, where a ghost has the memory
 	kindWhole                    // a message over the connection beside datagrams, of which no datagram tells
 	kindPlaced                   // a ghost has written what a sender has delegated to it where the receiver has said
+	kindSync                     // a message that the receiver answers when a receive meets it; data follows
 	kindEnd
 )
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 16
+const Version = 17
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -55,6 +56,8 @@ const Version = 16
 // and goes on with
 //
 //	eager  data up to the end
+//	sync   likewise; id is the sender's request. The answer, when a receive has met it, is a FIN
+//	       with that id
 //	RTS    length (8); id is the sender's request; through a channel, where the
 //	       message lies: address (8), 0 if it cannot be read there, and that of
 //	       its guard (8); through the network, if it may be read, its remote
@@ -65,7 +68,7 @@ const Version = 16
 //	       and then key and address are 0; then, if the RTS named a ghost, the number of the message (4)
 //	FIN    nothing; id is the receiver's request, tag is 0, or 1 when the
 //	       sender could not write. Or the receiver has copied or read what an
-//	       RTS offered, or will not read it, and id is the sender's request; the tag
+//	       RTS offered, or will not read it, or a receive has met a sync, and id is the sender's request; the tag
 //	       is 2 when it has dropped the message, as a recall wanted. To a ghost with
 //	       tag 3: it answers with a FIN of this id. With tag 4 the sender has let go of
 //	       an invite; id is the receiver's request
@@ -158,7 +161,7 @@ func (h front) put(b []byte) {
 
 // minLen is how long a message of each kind is at least.
 var minLen = [kindEnd]int{
-	kindEager: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
+	kindEager: headerLen, kindSync: headerLen, kindRTS: rtsLen, kindCTS: ctsLen,
 	kindFIN: headerLen, kindLost: headerLen, kindBye: headerLen, kindData: headerLen, kindCut: headerLen,
 	kindRevoke: headerLen, kindAgree: headerLen, kindPace: headerLen, kindBatch: headerLen, kindHead: headerLen, kindRest: headerLen,
 	kindRecall: headerLen, kindActive: headerLen, kindLinked: headerLen + linkedLen, kindWhole: headerLen + wholeLen, kindHave: headerLen, kindAgain: headerLen,
