@@ -233,7 +233,7 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 		}
 	}
 	b := w.segment.Bytes()
-	w.common = &rma.Common{Members: members, Control: b[:l.control]}
+	w.common = &rma.Common{Members: members, Control: b[:l.control], Locks: l.locks}
 	for i, p := range l.parts {
 		part := b[p.at : p.at+p.size : p.at+p.size]
 		w.common.Memory = append(w.common.Memory, part)
@@ -248,7 +248,8 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 // layout is where in a segment the memory of its members is.
 type layout struct {
 	parts   []part
-	control int // bytes for locks, before the parts
+	control int // bytes for locks and turns, before the parts
+	locks   bool
 	size    int
 	err     error // no host has as much memory
 	odd     error // of a shared window: parts that lie side by side are not aligned
@@ -269,10 +270,9 @@ const (
 // apart, all ranks have told, and whether there are locks.
 func layoutOf(members []int32, all []int64) (l layout) {
 	for i := 2; i < len(all); i += 3 {
-		if all[i]&winLocked != 0 {
-			l.control = rma.ControlSize(len(members))
-		}
+		l.locks = l.locks || all[i]&winLocked != 0
 	}
+	l.control = rma.ControlSize(len(members), 3*len(members) == len(all), l.locks)
 	at := roundUp(l.control, layoutPage)
 	for _, rank := range members {
 		size, align, apart := int(all[3*rank]), int(all[3*rank+1]), all[3*rank+2]&winApart != 0
