@@ -49,8 +49,8 @@ func ControlSize(members int, all, locks bool) (n int) {
 // lockStride is what there is of it for the lock of each target: whole cache lines.
 func lockStride(members int) int { return (4*(lockWords+members+1) + 63) &^ 63 }
 
-// turnStride is what there is for turns: of each target a cache line for who has one for itself
-// alone, and of each member one that no other writes, for the target at which it is beside others.
+// turnStride is what there is for turns: of each target a cache line for the member that has one for
+// itself alone, and of each member one that no other writes, for the target at which it is beside others.
 const turnStride = 2 * 64
 
 // neighbour is a target whose memory is mapped here, perhaps this rank itself.

@@ -98,7 +98,7 @@ func (nb *neighbours) tellWaiting(rank int32, t *target) {
 }
 
 // turn waits until this rank may change elements of a neighbour: some, beside others (Shared), or
-// all that there are, Exclusive. Whoever has a turn waits for nothing, and does not go on with anything else.
+// all that there are, Exclusive. A rank that has a turn waits for nothing, and does not go on with anything else.
 func (nb *neighbours) turn(rank int32, t *target, m Mode) error {
 	l := t.near.turn
 	for tries := 0; l != nil && !l.try(nb.member, m); tries++ {
