@@ -172,7 +172,7 @@ func (c *Comm) neighbours() (members []int32) {
 func (w *Win) provide(op string, members []int32, n, align int) (lack, err error) {
 	c := w.c
 	if c.size == 1 {
-		w.memory, lack = c.p.allocOwn(n)
+		w.memory, lack = c.p.allocOwn(n, true)
 		return lack, nil
 	}
 	hint, _ := w.hints.Get(noncontiguous)
@@ -186,7 +186,7 @@ func (w *Win) provide(op string, members []int32, n, align int) (lack, err error
 	}
 	if len(members) == 1 {
 		if _, err = c.gatherInts(op, 0); err == nil {
-			w.memory, lack = c.p.allocOwn(n)
+			w.memory, lack = c.p.allocOwn(n, true)
 		}
 		return lack, err
 	}
