@@ -259,7 +259,8 @@ type layout struct {
 type part struct{ at, size int }
 
 // layoutLine and layoutPage are what parts begin at multiples of that need not lie side by
-// side: those of no page at a cache line.
+// side: those of no page at a cache line. Those of a huge page begin with one, so that all of it
+// lies on some: what would lie before the first is no memory until it is touched.
 const (
 	layoutLine = 64
 	layoutPage = 4096
@@ -280,6 +281,8 @@ func layoutOf(members []int32, all []int64) (l layout) {
 		case size > layoutMost-at:
 			l.err = fmt.Errorf("rank %d wants %d bytes", rank, size)
 			return l
+		case apart && size >= mem.HugePage:
+			at = roundUp(at, mem.HugePage)
 		case apart && size >= layoutPage:
 			at = roundUp(at, layoutPage)
 		case apart:
