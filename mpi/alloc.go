@@ -29,22 +29,30 @@ func Alloc[T Scalar](p *Proc, n int) ([]T, error) {
 	if n < 0 || n > math.MaxInt/size {
 		return nil, fail(ErrArg, "Alloc", "%d elements", n)
 	}
-	b, err := p.alloc(n * size)
+	b, err := p.alloc(n*size, true)
 	if err != nil {
 		return nil, err
 	}
 	return mem.ScalarsOf[T](b), nil
 }
 
+// AllocBytes is [Alloc] of bytes that are not zeroed: whatever was there before.
+func (p *Proc) AllocBytes(n int) ([]byte, error) {
+	if n < 0 {
+		return nil, fail(ErrArg, "Proc.AllocBytes", "%d bytes", n)
+	}
+	return p.alloc(n, false)
+}
+
 // Free gives back what [Alloc] returned (MPI_Free_mem).
 func Free[T Scalar](p *Proc, s []T) error { return p.free(mem.BytesOf(s)) }
 
-// alloc returns n zeroed bytes that the ghost of this rank sends from, or else such as allocOwn does.
-func (p *Proc) alloc(n int) ([]byte, error) {
+// alloc returns n bytes that the ghost of this rank sends from, or else such as allocOwn does.
+func (p *Proc) alloc(n int, zero bool) ([]byte, error) {
 	if b := p.allocShared(n); b != nil {
 		return b, nil
 	}
-	return p.allocOwn(n)
+	return p.allocOwn(n, zero)
 }
 
 // allocShared returns n zeroed bytes that the ghost of this rank sends from. Nil: it cannot, or has nothing
@@ -73,8 +81,8 @@ func (p *Proc) allocShared(n int) []byte {
 	return nil
 }
 
-// allocOwn returns n zeroed bytes of memory that this process alone has mapped.
-func (p *Proc) allocOwn(n int) ([]byte, error) {
+// allocOwn returns n bytes of memory that this process alone has mapped, all zero if that is wanted.
+func (p *Proc) allocOwn(n int, zero bool) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -95,7 +103,7 @@ func (p *Proc) allocOwn(n int) ([]byte, error) {
 	if lack != nil {
 		return nil, &Error{Class: ErrNoMem, Op: "Alloc", Rank: -1, Err: errors.Join(full, lack)}
 	}
-	if full == nil { // pages are zeros
+	if full == nil && zero { // new pages are zeros
 		clear(b)
 	}
 	return b, nil

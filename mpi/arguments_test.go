@@ -218,3 +218,40 @@ func TestCreateInter_procNull(t *testing.T) {
 		return wantClass(err, mpi.ErrRank)
 	})
 }
+
+// AllocBytes leaves what was there before, and Alloc does not.
+func TestProc_AllocBytes(t *testing.T) {
+	const n = 100_000
+	err := mpi.Run(1, func(p *mpi.Proc) error {
+		b, err := p.AllocBytes(n)
+		if err != nil {
+			return err
+		}
+		for i := range b {
+			b[i] = 7
+		}
+		if err = mpi.Free(p, b); err != nil {
+			return err
+		}
+		if b, err = p.AllocBytes(n); err != nil {
+			return err
+		}
+		if len(b) != n || b[n/2] != 7 {
+			return fmt.Errorf("%d bytes, of which one is %d", len(b), b[n/2])
+		}
+		if err = mpi.Free(p, b); err != nil {
+			return err
+		}
+		if b, err = mpi.Alloc[byte](p, n); err != nil {
+			return err
+		}
+		if i := slices.IndexFunc(b, func(x byte) bool { return x != 0 }); i >= 0 {
+			return fmt.Errorf("byte %d is not zero", i)
+		}
+		_, below := p.AllocBytes(-1)
+		return errors.Join(wantClass(below, mpi.ErrArg), mpi.Free(p, b))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -73,7 +73,7 @@ func (p *Proc) hasGhost() bool {
 func (w *Win) provideServed(op string, n int) (lack error) {
 	p := w.c.p
 	if w.async.mode == AsyncOff || n == 0 || !p.hasGhost() {
-		w.memory, lack = p.allocOwn(n)
+		w.memory, lack = p.allocOwn(n, true)
 		return lack
 	}
 	if w.segment, lack = w.newSegment(n); lack == nil {

@@ -62,7 +62,7 @@ func (p Plain[T]) Alloc(proc *Proc, n int) ([]T, error) {
 	case size == 0:
 		return make([]T, n), nil
 	}
-	b, err := proc.alloc(n * size)
+	b, err := proc.alloc(n*size, true)
 	if err != nil {
 		return nil, err
 	}

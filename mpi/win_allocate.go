@@ -172,7 +172,7 @@ func (c *Comm) neighbours() (members []int32) {
 func (w *Win) provide(op string, members []int32, n, align int) (lack, err error) {
 	c := w.c
 	if c.size == 1 {
-		w.memory, lack = c.p.allocOwn(n)
+		w.memory, lack = c.p.allocOwn(n, true)
 		return lack, nil
 	}
 	hint, _ := w.hints.Get(noncontiguous)
@@ -186,7 +186,7 @@ func (w *Win) provide(op string, members []int32, n, align int) (lack, err error
 	}
 	if len(members) == 1 {
 		if _, err = c.gatherInts(op, 0); err == nil {
-			w.memory, lack = c.p.allocOwn(n)
+			w.memory, lack = c.p.allocOwn(n, true)
 		}
 		return lack, err
 	}
@@ -233,7 +233,7 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 		}
 	}
 	b := w.segment.Bytes()
-	w.common = &rma.Common{Members: members, Control: b[:l.control]}
+	w.common = &rma.Common{Members: members, Control: b[:l.control], Locks: l.locks}
 	for i, p := range l.parts {
 		part := b[p.at : p.at+p.size : p.at+p.size]
 		w.common.Memory = append(w.common.Memory, part)
@@ -248,7 +248,8 @@ func (w *Win) enter(members []int32, l layout, id uint64) (err error) {
 // layout is where in a segment the memory of its members is.
 type layout struct {
 	parts   []part
-	control int // bytes for locks, before the parts
+	control int // bytes for locks and turns, before the parts
+	locks   bool
 	size    int
 	err     error // no host has as much memory
 	odd     error // of a shared window: parts that lie side by side are not aligned
@@ -258,7 +259,8 @@ type layout struct {
 type part struct{ at, size int }
 
 // layoutLine and layoutPage are what parts begin at multiples of that need not lie side by
-// side: those of no page at a cache line.
+// side: those of no page at a cache line. Those of a huge page begin with one, so that all of it
+// lies on some: what would lie before the first is no memory until it is touched.
 const (
 	layoutLine = 64
 	layoutPage = 4096
@@ -269,10 +271,9 @@ const (
 // apart, all ranks have told, and whether there are locks.
 func layoutOf(members []int32, all []int64) (l layout) {
 	for i := 2; i < len(all); i += 3 {
-		if all[i]&winLocked != 0 {
-			l.control = rma.ControlSize(len(members))
-		}
+		l.locks = l.locks || all[i]&winLocked != 0
 	}
+	l.control = rma.ControlSize(len(members), 3*len(members) == len(all), l.locks)
 	at := roundUp(l.control, layoutPage)
 	for _, rank := range members {
 		size, align, apart := int(all[3*rank]), int(all[3*rank+1]), all[3*rank+2]&winApart != 0
@@ -280,6 +281,8 @@ func layoutOf(members []int32, all []int64) (l layout) {
 		case size > layoutMost-at:
 			l.err = fmt.Errorf("rank %d wants %d bytes", rank, size)
 			return l
+		case apart && size >= mem.HugePage:
+			at = roundUp(at, mem.HugePage)
 		case apart && size >= layoutPage:
 			at = roundUp(at, layoutPage)
 		case apart:

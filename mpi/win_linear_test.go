@@ -27,18 +27,19 @@ type deed struct {
 	value, compare   int64
 	got              int64
 	began, ended     int64
+	result           []int64 // of a long deedSum, which got is in
 }
 
 const deedWords = 8
 
 // What deeds are.
 const (
-	deedSum     = iota // FetchAndOp
+	deedSum     = iota // FetchAndOp, or a long GetAccumulate
 	deedReplace        // FetchAndOp
 	deedNoOp           // FetchAndOp
 	deedSwap           // CompareAndSwap
 	deedGet
-	deedAdd // Accumulate
+	deedAdd // Accumulate, of one or of many
 	deeds_
 )
 
@@ -93,7 +94,10 @@ type linearTraffic struct {
 	async   string       // who serves windows that ghosts can serve, if there are some
 }
 
-const linearCells = 2 // of each rank
+const (
+	linearCells = 2  // of each rank
+	linearWords = 40 // of its memory: more than what is done by elements on one host
+)
 
 // machineTime is a clock that all processes of this machine have in common.
 func machineTime() int64 {
@@ -110,9 +114,9 @@ func (x linearTraffic) run(p *mpi.Proc) error {
 	var w *mpi.Win
 	var err error
 	if x.flavor == mpi.FlavorCreate {
-		w, err = mpi.WinCreate(c, make([]int64, linearCells), nil)
+		w, err = mpi.WinCreate(c, make([]int64, linearWords), nil)
 	} else {
-		if w, _, err = mpi.WinAllocate[int64](c, linearCells, nil); err == nil && x.async != "" {
+		if w, _, err = mpi.WinAllocate[int64](c, linearWords, nil); err == nil && x.async != "" {
 			err = wantAsync(w, x.async)
 		}
 	}
@@ -170,6 +174,9 @@ func (x linearTraffic) work(w *mpi.Win, worker int) (history []deed, err error) 
 		ended := x.now()
 		for i := range some {
 			some[i].ended = ended
+			if some[i].result != nil {
+				some[i].got = some[i].result[some[i].cell%linearCells]
+			}
 			if some[i].what != deedAdd {
 				last[some[i].cell] = some[i].got
 			}
@@ -182,11 +189,20 @@ func (x linearTraffic) work(w *mpi.Win, worker int) (history []deed, err error) 
 // start starts an operation.
 func (x linearTraffic) start(w *mpi.Win, d *deed, target int) error {
 	at := int(d.cell) % linearCells
+	var many []int64
+	if d.value%2 != 0 {
+		many = make([]int64, linearWords)
+		many[at] = d.value
+	}
 	switch d.what {
 	case deedSum:
 		if x.broken {
 			err := errors.Join(mpi.Get(w, mem.SliceOf(&d.got), target, at), w.Flush(target))
 			return errors.Join(err, mpi.Put(w, []int64{d.got + d.value}, target, at))
+		}
+		if many != nil {
+			d.result = make([]int64, linearWords)
+			return mpi.GetAccumulate(w, many, d.result, target, 0, mpi.OpSum)
 		}
 		return mpi.FetchAndOp(w, d.value, &d.got, target, at, mpi.OpSum)
 	case deedReplace:
@@ -196,6 +212,9 @@ func (x linearTraffic) start(w *mpi.Win, d *deed, target int) error {
 	case deedSwap:
 		return mpi.CompareAndSwap(w, d.value, d.compare, &d.got, target, at)
 	case deedAdd:
+		if many != nil {
+			return mpi.Accumulate(w, many, target, 0, mpi.OpSum)
+		}
 		return mpi.Accumulate(w, []int64{d.value}, target, at, mpi.OpSum)
 	}
 	return mpi.Get(w, mem.SliceOf(&d.got), target, at)
@@ -220,7 +239,7 @@ func (x linearTraffic) judge(c *mpi.Comm, mine []int64) error {
 	}
 	var history []deed
 	for v := all; len(v) > 0; v = v[deedWords:] {
-		history = append(history, deed{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]})
+		history = append(history, deed{v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], nil})
 	}
 	return linearizable(history)
 }

@@ -1,8 +1,10 @@
 package mpi_test
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -156,4 +158,69 @@ func TestWin_randomOnOneHost(t *testing.T) {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 	}
+}
+
+// Long accumulates and short ones on the same elements lose nothing of one another, whichever
+// calls they are, and wherever the operands lie.
+func TestWin_longBesideShort(t *testing.T) {
+	rounds := 900
+	if slow {
+		rounds = 60
+	}
+	if err := mpi.Run(3, func(p *mpi.Proc) error { return longBesideShort(p.World(), rounds) }); err != nil {
+		t.Error(err)
+	}
+}
+
+func longBesideShort(c *mpi.Comm, rounds int) error {
+	const words = 5000 // of several turns
+	w, memory, err := mpi.WinAllocate[int64](c, words, nil)
+	if err == nil {
+		err = w.LockAll(0)
+	}
+	if err != nil {
+		return err
+	}
+	ones, was, want, odd := make([]int64, words), make([]int64, words), make([]int64, words), make([]byte, 8*words+1)
+	for i := range ones {
+		ones[i] = 1
+		binary.NativeEndian.PutUint64(odd[1+8*i:], 1)
+	}
+	add := func(at, n int) {
+		for i := range n {
+			want[at+i]++
+		}
+	}
+	var old int64
+	for i := range rounds {
+		short := i%3 == c.Rank() // while the others are at long ones
+		for k := range 40 {
+			at := (i*1009 + k*61) % (words - 40)
+			add(at, 1)
+			add(at, 1)
+			add(at, k)
+			if !short {
+				continue
+			}
+			err = errors.Join(err, mpi.FetchAndOp(w, 1, &old, 0, at, mpi.OpSum), mpi.Accumulate(w, ones[:k], 0, at, mpi.OpSum))
+			for next := old + 1; ; next = old + 1 {
+				if err = errors.Join(err, mpi.CompareAndSwap(w, next, next-1, &old, 0, at)); old == next-1 || err != nil {
+					break
+				}
+			}
+		}
+		for range 4 {
+			for range 3 * (c.Size() - 1) {
+				add(0, words)
+			}
+			if !short {
+				err = errors.Join(err, mpi.GetAccumulate(w, ones, was, 0, 0, mpi.OpSum), mpi.Accumulate(w, ones, 0, 0, mpi.OpSum),
+					w.Accumulate(mpi.Bytes(odd, 1, words, mpi.TypeInt64), mpi.At{}, mpi.OpSum))
+			}
+		}
+	}
+	if err = errors.Join(err, w.UnlockAll(), c.Barrier()); err == nil && c.Rank() == 0 && !slices.Equal(memory, want) {
+		err = fmt.Errorf("%w: something was lost", errData)
+	}
+	return errors.Join(err, w.Free())
 }

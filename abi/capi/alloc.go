@@ -23,7 +23,7 @@ func AllocMem(l *Lib, size int, info Handle, base Addr) error {
 	if base == 0 {
 		return fail(mpi.ErrArg, "baseptr is NULL")
 	}
-	b, err := mpi.Alloc[byte](l.proc, size)
+	b, err := l.proc.AllocBytes(size)
 	if err != nil {
 		return err
 	}

@@ -238,7 +238,9 @@ func combine(w *Window, say int32, o *Op, src, dst *dtype.Cursor) error {
 
 // FetchOne is Fetch of one element, in the same place of the target's memory as o says.
 func (w *Window) FetchOne(o *Op, value, dst []byte) error {
-	if t := w.target(o.Target); t.near != nil && atomicKind(o.Kind) {
+	t := w.target(o.Target)
+	direct := t.near != nil && atomicKind(o.Kind)
+	if direct {
 		if err := w.may(o.Target); err != nil {
 			return err
 		}
@@ -247,7 +249,7 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return err
 		}
 	}
-	if t := w.target(ownerOf(&w.flow, o.Target, uint64(o.At))); t.fit(o, len(value)) {
+	if t = w.target(ownerOf(&w.flow, o.Target, uint64(o.At))); t.fit(o, len(value)) {
 		if a, ok := atomicOf(o, value); ok {
 			if err := w.may(o.Target); err != nil {
 				return err
@@ -256,12 +258,17 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 			return byVerbs(&w.flow, o, &a, dst)
 		}
 	}
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
 	src, layout := plain(value)
 	cur, _ := plain(dst)
-	if o.Layout = layout; o.Op == dtype.NoOp {
-		return w.Fetch(o, nil, &cur)
+	o.Layout = layout
+	noteAccumulate(w, o, len(value), direct)
+	if o.Op == dtype.NoOp { // a message, as what is done here was tried before; so value need not be in the heap
+		return w.move(sayFetch, o, nil, &cur)
 	}
-	return w.Fetch(o, &src, &cur)
+	return w.move(sayFetch, o, &src, &cur)
 }
 
 // Swap puts value in the place of an element if that is equal to compare, bit by bit, and

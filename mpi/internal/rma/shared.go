@@ -19,24 +19,45 @@ import (
 // it is follows from the datatype and the address alone, whichever rank is at the other end, and
 // accumulates are atomic and ordered for elements of one datatype only (MPI 4.1, section
 // 12.7.1). So what messages bring from other hosts is done with the same instructions.
+//
+// An instruction for each element is slow for many. Where all ranks of a window are on one host,
+// and so none comes from elsewhere, what is longer than a stage has a turn for itself alone,
+// without them, and what is shorter has a turn beside others. Between hosts there are no turns:
+// a target would have to wait for one in the midst of taking a message, and its engine, which
+// does atomics of verbs, knows of no window.
 
 // Common is the memory that ranks of one host have in common in a window.
 type Common struct {
 	Members []int32  // the ranks, in ascending order, this one among them
 	Memory  [][]byte // of each
-	Control []byte   // ControlSize bytes from the start of a page on, zero at first, or none: there are no locks
+	Control []byte   // ControlSize bytes from the start of a page on, zero at first
+	Locks   bool     // ranks may be locked one by one
 }
 
-// ControlSize returns how many bytes beside their memory that many ranks need.
-func ControlSize(members int) int { return members * controlStride(members) }
+// ControlSize returns how many bytes beside their memory that many ranks need. With all they are
+// all ranks of the window.
+func ControlSize(members int, all, locks bool) (n int) {
+	if all {
+		n = members * turnStride
+	}
+	if locks {
+		n += members * lockStride(members)
+	}
+	return n
+}
 
-// controlStride is what there is of it for each target: whole cache lines.
-func controlStride(members int) int { return (4*(lockWords+members+1) + 63) &^ 63 }
+// lockStride is what there is of it for the lock of each target: whole cache lines.
+func lockStride(members int) int { return (4*(lockWords+members+1) + 63) &^ 63 }
+
+// turnStride is what there is for turns: of each target a cache line for the member that has one for
+// itself alone, and of each member one that no other writes, for the target at which it is beside others.
+const turnStride = 2 * 64
 
 // neighbour is a target whose memory is mapped here, perhaps this rank itself.
 type neighbour struct {
 	mem  []byte
 	lock *sharedLock // or nil: there are none
+	turn *sharedLock // of accumulates that are under way, or nil: all are by elements
 }
 
 // neighbours are the ranks of this host, with whose memory this one does everything itself.
@@ -55,11 +76,20 @@ func (nb *neighbours) take(w *Window, c *Common) {
 	}
 	n := len(c.Members)
 	nb.w, nb.members, nb.member = w, c.Members, slices.Index(c.Members, w.me)
+	all, locks := n == w.ranks, c.Control
+	if all {
+		locks = c.Control[n*turnStride:]
+	}
 	for i, rank := range c.Members {
 		near := &neighbour{mem: c.Memory[i]}
-		if len(c.Control) > 0 {
-			words := mem.Words32(c.Control[i*controlStride(n):][:controlStride(n)])
-			near.lock = &sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1]}
+		if all {
+			const line = turnStride / 2 / 4
+			words := mem.Words32(c.Control[:n*turnStride])
+			near.turn = &sharedLock{owner: &words[2*line*i], readers: words[line:], stride: 2 * line, mark: uint32(i + 1)}
+		}
+		if c.Locks {
+			words := mem.Words32(locks[i*lockStride(n):][:lockStride(n)])
+			near.lock = &sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+n+1], stride: 1, mark: 1}
 		}
 		w.targets[rank].near = near
 	}
@@ -110,41 +140,85 @@ type stage struct {
 	data, old [stageLen]byte
 }
 
+// turnMost is the longest turn in bytes, a multiple of each element: some 1 us.
+const turnMost = 16 << 10
+
 // combine does an accumulate on memory of a neighbour. What it fetches goes to dst, if that
 // is not nil. Elements that are not aligned go to the target.
 func (nb *neighbours) combine(say int32, o *Op, t *target, src, dst *dtype.Cursor) error {
 	c := combination{s: &nb.w.here, what: say}
-	f := front{kind: o.Kind, n: 1}
-	if err := c.named(o, &f); err != nil {
+	if err := c.named(o); err != nil {
 		return err
 	}
+	most := stageLen
+	if t.near.turn != nil {
+		most = turnMost
+	}
 	for o.Layout.Rest() > 0 {
-		at, n := o.Layout.Next(stageLen)
-		off := uint64(o.At + int64(at))
-		there, err := nb.within(o.Target, t, off, n)
+		at, n := o.Layout.Next(most)
+		part := Op{Target: o.Target, At: o.At + int64(at), Kind: o.Kind, Op: o.Op, Tally: o.Tally}
+		there, err := nb.within(o.Target, t, uint64(part.At), n)
+		switch {
+		case err != nil:
+		case !c.atomic(there):
+			_, part.Layout = plain(there)
+			err = nb.w.move(say, &part, src, dst)
+		case n > stageLen:
+			err = nb.long(&c, o.Target, t, there, src, dst)
+		default:
+			err = nb.short(&c, o.Target, t, there, src, dst)
+		}
 		if err != nil {
 			return err
 		}
-		data := n
-		if src == nil {
-			data = 0
-		}
-		if !c.atomic(there) {
-			f.blocks[0] = block{off, uint32(n)}
-			if err := nb.w.post(say, o, &f, src, data, dst); err != nil {
-				return err
-			}
-			continue
-		}
-		if src != nil {
-			src.Pack(nb.stage.data[:n])
-		}
-		c.applyAll(there, nb.stage.data[:data], nb.stage.old[:n])
-		if dst != nil {
-			dst.Unpack(nb.stage.old[:n])
-		}
 	}
 	return nil
+}
+
+// short does an accumulate on elements of a neighbour that fit a stage.
+func (nb *neighbours) short(c *combination, rank int32, t *target, there []byte, src, dst *dtype.Cursor) error {
+	if err := nb.turn(rank, t, Shared); err != nil {
+		return err
+	}
+	data, old := 0, nb.stage.old[:len(there)]
+	if src != nil {
+		data = src.Pack(nb.stage.data[:len(there)])
+	}
+	c.applyAll(there, nb.stage.data[:data], old)
+	nb.leave(t)
+	if dst != nil {
+		dst.Unpack(old)
+	}
+	return nil
+}
+
+// long does an accumulate on more elements of a neighbour, alone.
+func (nb *neighbours) long(c *combination, rank int32, t *target, there []byte, src, dst *dtype.Cursor) error {
+	if err := nb.turn(rank, t, Exclusive); err != nil {
+		return err
+	}
+	if dst != nil {
+		dst.Unpack(there)
+	}
+	if src != nil {
+		nb.reduce(c, there, src)
+	}
+	t.near.turn.release(nb.member)
+	return nil
+}
+
+// reduce combines the elements before src with those there, which no other one changes.
+func (nb *neighbours) reduce(c *combination, there []byte, src *dtype.Cursor) {
+	if b, ok := src.Contiguous(); ok && mem.AddressOf(b)%8 == 0 {
+		c.reduce.Apply(b, there, len(there)/c.size)
+		src.Seek(src.Pos() + len(there))
+		return
+	}
+	for len(there) > 0 {
+		n := src.Pack(nb.stage.data[:min(stageLen, len(there))])
+		c.reduce.Apply(nb.stage.data[:n], there, n/c.size)
+		there = there[n:]
+	}
 }
 
 // one does a fetching operation on one element of a neighbour. false: it is not aligned.
@@ -155,8 +229,7 @@ func (nb *neighbours) one(say int32, o *Op, t *target, size int, data, dst []byt
 	}
 	c := combination{s: &nb.w.here, what: say, size: size}
 	if say == sayFetch {
-		var f front
-		if err := c.named(o, &f); err != nil {
+		if err := c.named(o); err != nil {
 			return true, err
 		}
 	}
@@ -166,20 +239,23 @@ func (nb *neighbours) one(say int32, o *Op, t *target, size int, data, dst []byt
 	if o.Op == dtype.NoOp {
 		data = nil
 	}
+	if err := nb.turn(o.Target, t, Shared); err != nil {
+		return true, err
+	}
 	n := copy(nb.stage.data[:], data)
 	c.apply(there, nb.stage.data[:n], nb.stage.old[:size])
+	nb.leave(t)
 	copy(dst, nb.stage.old[:size])
 	return true, nil
 }
 
-// named makes c and f those of the operation of o.
-func (c *combination) named(o *Op, f *front) error {
-	var ok bool
-	if f.op, ok = number(o.Op); !ok {
+// named makes c that of the operation of o.
+func (c *combination) named(o *Op) error {
+	op, ok := number(o.Op)
+	if !ok {
 		return notPredefined(o)
 	}
-	f.kind = o.Kind
-	if err := c.reduces(f.kind, f.op); err != nil {
+	if err := c.reduces(o.Kind, op); err != nil {
 		return &Error{Code: Type, Target: o.Target, Detail: err.Error()}
 	}
 	return nil

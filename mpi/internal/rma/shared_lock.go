@@ -13,7 +13,9 @@ import (
 type sharedLock struct {
 	owner   *atomic.Uint32  // 1 + the member that has it Exclusive, or will when the readers are gone
 	far     *atomic.Uint32  // 1: the target waits for it, and is to be told when something is given back
-	readers []atomic.Uint32 // of each member: 1 has it Shared
+	readers []atomic.Uint32 // of each member, stride words behind that of the one before: mark has it Shared
+	stride  int
+	mark    uint32
 }
 
 // lockWords is how many words there are before the readers.
@@ -26,19 +28,19 @@ func (l *sharedLock) try(member int, m Mode) bool {
 		if l.owner.Load() != 0 {
 			return false
 		}
-		l.readers[member].Store(1)
+		l.readers[member*l.stride].Store(l.mark)
 		if l.owner.Load() == 0 { // the other order than that of a member that becomes the owner
 			return true
 		}
-		l.readers[member].Store(0)
+		l.readers[member*l.stride].Store(0)
 		return false
 	}
 	me := uint32(member + 1)
 	if l.owner.Load() != me && !l.owner.CompareAndSwap(0, me) {
 		return false
 	}
-	for i := range l.readers {
-		if l.readers[i].Load() != 0 {
+	for i := 0; i < len(l.readers); i += l.stride {
+		if l.readers[i].Load() == l.mark {
 			return false
 		}
 	}
@@ -47,8 +49,8 @@ func (l *sharedLock) try(member int, m Mode) bool {
 
 // release gives back what a member has or waits for.
 func (l *sharedLock) release(member int) {
-	if l.readers[member].Load() != 0 {
-		l.readers[member].Store(0)
+	if r := &l.readers[member*l.stride]; r.Load() == l.mark {
+		r.Store(0)
 	}
 	l.owner.CompareAndSwap(uint32(member+1), 0)
 }
@@ -95,14 +97,41 @@ func (nb *neighbours) tellWaiting(rank int32, t *target) {
 	}
 }
 
-// bury takes from a lost rank of this host the locks that it has. Each of the others does
-// the same.
+// turn waits until this rank may change elements of a neighbour: some, beside others (Shared), or
+// all that there are, Exclusive. A rank that has a turn waits for nothing, and does not go on with anything else.
+func (nb *neighbours) turn(rank int32, t *target, m Mode) error {
+	l := t.near.turn
+	for tries := 0; l != nil && !l.try(nb.member, m); tries++ {
+		if err := nb.w.in.Trouble(nb.w.context, t.world); err != nil {
+			l.release(nb.member)
+			return err
+		}
+		nb.w.in.Pause(t.world, tries)
+	}
+	return nil
+}
+
+// leave ends a turn beside others.
+func (nb *neighbours) leave(t *target) {
+	if l := t.near.turn; l != nil {
+		l.readers[nb.member*l.stride].Store(0)
+	}
+}
+
+// bury takes from a lost rank of this host the locks and the turn that it has. Each of the others
+// does the same.
 func (nb *neighbours) bury(rank int32) {
-	if len(nb.members) == 0 || nb.w.targets[rank].near == nil || nb.w.targets[rank].near.lock == nil {
+	if len(nb.members) == 0 || nb.w.targets[rank].near == nil {
 		return
 	}
 	lost := slices.Index(nb.members, rank)
 	for _, member := range nb.members {
-		nb.w.targets[member].near.lock.release(lost)
+		near := nb.w.targets[member].near
+		if near.lock != nil {
+			near.lock.release(lost)
+		}
+		if near.turn != nil {
+			near.turn.release(lost)
+		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 )
 
 func newSharedLock(members int) *sharedLock {
-	words := mem.Words32(mem.BytesOf(make([]uint64, ControlSize(1)/8+members)))
-	return &sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+members+1]}
+	words := mem.Words32(mem.BytesOf(make([]uint64, ControlSize(members, false, true)/8)))
+	return &sharedLock{owner: &words[0], far: &words[1], readers: words[lockWords : lockWords+members+1], stride: 1, mark: 1}
 }
 
 // Members of a host, and the target for ranks of other hosts, never have a lock together that
@@ -158,6 +158,39 @@ func TestSharedLock_lost(t *testing.T) {
 	l.release(0)
 	if !l.try(1, Exclusive) {
 		t.Error("a lost rank that waited is in the way")
+	}
+}
+
+// Turns of different targets have nothing to do with each other, nor with locks; who is lost has none any more.
+func TestNeighbours_turns(t *testing.T) {
+	const n = 3
+	c := Common{Members: []int32{0, 1, 2}, Memory: make([][]byte, n), Locks: true, Control: mem.BytesOf(make([]uint64, ControlSize(n, true, true)/8))}
+	var of [n]Window
+	for i := range of {
+		of[i].targets, of[i].ranks, of[i].me = make([]target, n), n, int32(i)
+		of[i].near.take(&of[i], &c)
+	}
+	turn := func(member, at int) *sharedLock { return of[member].targets[at].near.turn }
+	for at := range n {
+		if !turn(at, at).try(at, Exclusive) || !of[at].targets[at].near.lock.try(at, Exclusive) {
+			t.Fatalf("target %d is not free", at)
+		}
+	}
+	if turn(0, 1).try(0, Shared) || turn(0, 2).try(0, Exclusive) {
+		t.Error("two have turns at one target")
+	}
+	of[0].near.bury(1)
+	if !turn(2, 1).try(2, Shared) || turn(0, 1).try(0, Exclusive) {
+		t.Error("what a lost member had is not free, or was given twice")
+	}
+	of[2].near.leave(&of[2].targets[1])
+	if !turn(0, 1).try(0, Exclusive) {
+		t.Error("what was left is not free")
+	}
+	part := Window{flow: flow{ranks: n + 1, targets: make([]target, n+1)}}
+	part.near.take(&part, &c)
+	if part.targets[0].near.turn != nil {
+		t.Error("there are turns in a window that has ranks on other hosts")
 	}
 }
 

@@ -71,8 +71,8 @@ type Config struct {
 // Window is a window as one rank has it.
 //
 // For each rank of its communicator it takes 136 bytes, as many again where ghosts serve, one more when a rank locks
-// this one, and for each of this host 80 more and in the segment, once for all, 4 for each
-// pair of them; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
+// this one, and for each of this host 176 more and in the segment, once for all, 4 for each
+// pair of them and, if there are no others, 128 for each; beside that some 2.5 KiB, 8 KiB more once short operations were gathered, what
 // registering the memory takes, and 120 bytes
 // for each Get or fetching operation that was ever under way at a time.
 type Window struct {
