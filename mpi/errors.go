@@ -171,12 +171,11 @@ var classes = map[p2p.Code]ErrorClass{
 
 // wrap is wrap with the other rank as this communicator numbers it.
 func (c *Comm) wrap(op string, err error) error {
-	var e *Error
-	if errors.As(err, &e) { // it is ours already
+	if _, ok := errors.AsType[*Error](err); ok || err == nil { // it is ours already
 		return err
 	}
 	err = wrap(op, err)
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		e.Rank = c.from(int32(e.Rank))
 	}
 	return err
@@ -185,11 +184,10 @@ func (c *Comm) wrap(op string, err error) error {
 // wrap makes an error of the point-to-point layer one of ours. The rank is of
 // World.
 func wrap(op string, err error) error {
-	var e *p2p.Error
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &e):
+	}
+	if e, ok := errors.AsType[*p2p.Error](err); ok {
 		return &Error{Class: classes[e.Code], Op: op, Rank: e.Peer, Detail: e.Detail, Err: e.Err}
 	}
 	return &Error{Class: ErrIntern, Op: op, Rank: -1, Err: err}

@@ -1,6 +1,9 @@
 package mem
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // heap hands out ranges of the arena: first fit over a sorted list of free
 // ranges. It serves buffers that live long (frame pools, eager buffers,
@@ -32,15 +35,15 @@ func (h *heap) alloc(n, align Addr) (Addr, bool) {
 		if at+n > r.start+r.size {
 			continue
 		}
-		rest := h.ranges[i+1:]
-		parts := h.ranges[:i:i]
-		if at > r.start {
-			parts = append(parts, span{r.start, at - r.start})
+		rest := [2]span{{r.start, at - r.start}, {at + n, r.start + r.size - at - n}}
+		left := rest[:]
+		if rest[1].size == 0 {
+			left = left[:1]
 		}
-		if end := r.start + r.size; at+n < end {
-			parts = append(parts, span{at + n, end - at - n})
+		if rest[0].size == 0 {
+			left = left[1:]
 		}
-		h.ranges = append(parts, rest...)
+		h.ranges = slices.Replace(h.ranges, i, i+1, left...)
 		h.used[at] = n
 		h.free -= n
 		return at, true
@@ -56,9 +59,7 @@ func (h *heap) release(at Addr) {
 	delete(h.used, at)
 	h.free += n
 	i := sort.Search(len(h.ranges), func(i int) bool { return h.ranges[i].start > at })
-	h.ranges = append(h.ranges, span{})
-	copy(h.ranges[i+1:], h.ranges[i:])
-	h.ranges[i] = span{at, n}
+	h.ranges = slices.Insert(h.ranges, i, span{at, n})
 	if i+1 < len(h.ranges) && at+n == h.ranges[i+1].start {
 		h.ranges[i].size += h.ranges[i+1].size
 		h.ranges = append(h.ranges[:i+1], h.ranges[i+2:]...)

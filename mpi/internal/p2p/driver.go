@@ -190,11 +190,11 @@ func (d *driver) look() bool {
 }
 
 // glance makes progress for a caller that does not wait but asks again and again,
-// with a look at the network every now and then.
+// with a look at the network every now and then: see paceMost.
 func (d *driver) glance() {
 	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < d.maxHits {
 		d.hits++
-		if d.look() || d.hits%stepEvery != 0 {
+		if d.look() || d.hits%stepEvery != 0 || d.maxHits == hitsNear && d.ep.eng.SinceStep() < paceMost {
 			return
 		}
 	}
