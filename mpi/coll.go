@@ -1,6 +1,8 @@
 package mpi
 
 import (
+	"slices"
+
 	"github.com/xwarp/xwarp/internal/base/config"
 	"github.com/xwarp/xwarp/mpi/internal/coll"
 	"github.com/xwarp/xwarp/mpi/internal/match"
@@ -26,12 +28,13 @@ type collective struct {
 
 	blocking [planKinds]*call // one that each kind of plan is kept in, and one for what has none
 
-	known bool // hosts and inter are
-	hosts *coll.Hosts
-	inter coll.Inter
-	slots slots
-	near  *neighbors
-	parts channels
+	known   bool // hosts, oneHost and inter are
+	hosts   *coll.Hosts
+	oneHost bool
+	inter   coll.Inter
+	slots   slots
+	near    *neighbors
+	parts   channels
 }
 
 // Messages of collectives use a context of their own, and have a number of the
@@ -85,6 +88,7 @@ func (t *collective) learn() {
 		hosts[r] = c.p.hosts[c.at(r)]
 	}
 	t.hosts = coll.NewHosts(hosts)
+	t.oneHost = slices.Min(hosts) == slices.Max(hosts)
 }
 
 // envelope is that of a message from a leader of the other group of an

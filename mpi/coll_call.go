@@ -120,7 +120,7 @@ func (k *call) team() coll.Team {
 	if !t.known {
 		t.learn()
 	}
-	team := coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, Tables: k.c.p.tables}
+	team := coll.Team{Me: k.c.rank, Size: k.c.size, Hosts: t.hosts, OneHost: t.oneHost, Tables: k.c.p.tables}
 	if k.waits {
 		team.Slots = t.slots.near
 	}

@@ -219,6 +219,11 @@ func TestSlots_whereTheyFit(t *testing.T) {
 	if use := (Team{Size: 2, Slots: NewSlots(memory, 0, 2, nobody{})}).choose(ofAllreduce, 256<<10); use != linear {
 		t.Errorf("Allreduce of 256 KiB of two members: %v", use)
 	}
+	for bytes, want := range map[int]algorithm{8: doubling, 64 << 10: doubling, 256 << 10: linear} {
+		if use := (Team{Size: 2, OneHost: true}).choose(ofAllreduce, bytes); use != want {
+			t.Errorf("Allreduce of %d bytes of two members without slots: %v, want %v", bytes, use, want)
+		}
+	}
 	for _, c := range []struct {
 		members, bytes int
 		want           bool

@@ -62,7 +62,7 @@ type rule struct {
 type table struct {
 	name         string
 	flat, hosts  []rule
-	near         []rule      // before flat, for ranks that have Slots
+	near         []rule      // before flat, for ranks of one host, if they have Slots where a row is about these
 	nearHosts    []rule      // before hosts, where those of all hosts have Slots
 	has, onHosts []algorithm // onHosts: further ones there
 }
@@ -101,15 +101,15 @@ func (t Team) choose(c collective, bytes int) algorithm {
 // levels reports whether it matters which ranks share a host.
 func (t *table) levels() bool { return t.hosts != nil || t.nearHosts != nil }
 
-// chooseFlat is choose for a team of which it is not known where it runs.
+// chooseFlat is choose for ranks of one host, or each on a host of its own, or where that is not known.
 func (t Team) chooseFlat(c collective, bytes int) algorithm {
 	if t.Tables != nil {
 		if use, ok := firstFit(t.Tables.flat[c], bytes, t.Size); ok && (use != slots || t.slotted()) {
 			return use
 		}
 	}
-	if t.slotted() {
-		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok {
+	if t.slotted() || t.OneHost {
+		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok && (use != slots || t.slotted()) {
 			return use
 		}
 	}

@@ -6,6 +6,7 @@ type Team struct {
 	Me, Size int
 	Ranks    []int32 // their ranks in the communicator; nil: they are the same
 	Hosts    *Hosts  // where they run; nil: nothing is known, or there is nothing to gain
+	OneHost  bool    // all of them run on one
 	Slots    *Slots  // that the members on this rank's host have in common; nil: none
 	Tables   *Tables // rows before those that are built in; nil: none
 }
