@@ -21,7 +21,7 @@ type message struct {
 
 // messagePool keeps messages and their memory for reuse, a list for each power
 // of two, so that a program in its steady state allocates nothing. Its size is
-// what the unexpected messages took at their worst.
+// what the unexpected messages, and copies of those that MPI_Bsend could not send at once, took at their worst.
 type messagePool struct {
 	idle [32]*message
 }
