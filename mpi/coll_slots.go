@@ -20,8 +20,7 @@ type slots struct {
 	calls   int   // blocking collectives before there were any
 	segment *p2p.Segment
 	near    *coll.Slots // nil: there are none, or this rank is alone on its host
-	members []int32     // ranks of the communicator that have them,
-	ranks   []int32     // and of the world
+	members []int32     // ranks of the communicator that have them
 	begun   int         // collectives
 }
 
@@ -74,10 +73,7 @@ func (t *collective) share(op string) {
 	alone := here == 1
 	willing := !c.ep.Threads() && len(members) == here && here <= coll.SlotMembers && (alone || c.ep.Inside().Segments().Awaitable())
 	sl.c, sl.members = c, members
-	if sl.ranks = nil; willing && !alone {
-		for _, r := range members {
-			sl.ranks = append(sl.ranks, int32(c.at(int(r))))
-		}
+	if willing && !alone {
 		sl.again()
 	}
 	err := sl.meet(op, willing && !alone)
@@ -140,7 +136,7 @@ func (sl *slots) meet(op string, wants bool) error {
 	}
 	if sl.segment == nil && ids[leader] != 0 {
 		c.ep.Enter()
-		if s, err := c.ep.Inside().Segments().Open(sl.ranks[0], uint64(ids[leader]), size); err == nil {
+		if s, err := c.ep.Inside().Segments().Open(int32(c.at(leader)), uint64(ids[leader]), size); err == nil {
 			sl.segment = s
 		}
 		c.ep.Leave()
@@ -176,16 +172,24 @@ func (sl *slots) keep() {
 		_ = p.kept[0].segment.Close() // of memory that is mapped: it cannot fail
 		p.kept = slices.Delete(p.kept, 0, 1)
 	}
-	p.kept = append(p.kept, keptSlots{sl.segment, sl.near, sl.ranks})
+	p.kept = append(p.kept, keptSlots{sl.segment, sl.near, sl.ranks()})
 	sl.segment = nil
 	sl.close()
 }
 
+// ranks returns the members' ranks in the world.
+func (sl *slots) ranks() (all []int32) {
+	for _, r := range sl.members {
+		all = append(all, int32(sl.c.at(int(r))))
+	}
+	return all
+}
+
 // again takes slots that were kept.
 func (sl *slots) again() {
-	p := sl.c.p
+	p, ranks := sl.c.p, sl.ranks()
 	for i, k := range p.kept {
-		if slices.Equal(k.ranks, sl.ranks) {
+		if slices.Equal(k.ranks, ranks) {
 			sl.segment, sl.near = k.segment, k.near
 			p.kept = slices.Delete(p.kept, i, i+1)
 			return
@@ -245,7 +249,7 @@ func (sl *slots) Await(near *coll.Slots) error {
 func (sl *slots) Rouse(members uint64) {
 	for ; members != 0; members &= members - 1 {
 		if i := bits.TrailingZeros64(members); i < len(sl.members) {
-			sl.c.ep.Inside().Segments().Rouse(sl.ranks[i])
+			sl.c.ep.Inside().Segments().Rouse(int32(sl.c.at(int(sl.members[i]))))
 		}
 	}
 }

@@ -227,29 +227,26 @@ static void pack(int n)
 }
 
 /* One-sided communication: the lower rank of a pair is the origin. */
-#define ORIGIN(name, call)                                   \
+#define ORIGIN(name, times, call)                            \
 	static void name(int n)                              \
 	{                                                    \
 		int i;                                       \
 		(void)n;                                     \
 		if (me % 2 != 0 || pair == MPI_PROC_NULL)    \
 			return;                              \
-		for (i = 0; i < BATCH; i++) {                \
+		for (i = 0; i < times; i++)                  \
 			call;                                \
-			if (strcmp(#name, "put_batch") != 0 && strcmp(#name, "get_batch") != 0) \
-				break;                       \
-		}                                            \
 		MPI_Win_flush(pair, win);                    \
 	}
 
-ORIGIN(put, MPI_Put(out, n, MPI_CHAR, pair, 0, n, MPI_CHAR, win))
-ORIGIN(get, MPI_Get(in, n, MPI_CHAR, pair, 0, n, MPI_CHAR, win))
-ORIGIN(put_batch, MPI_Put(out + i * n, n, MPI_CHAR, pair, i * n, n, MPI_CHAR, win))
-ORIGIN(get_batch, MPI_Get(in + i * n, n, MPI_CHAR, pair, i * n, n, MPI_CHAR, win))
-ORIGIN(accumulate, MPI_Accumulate(out, n / 8, MPI_LONG, pair, 0, n / 8, MPI_LONG, MPI_SUM, win))
-ORIGIN(get_accumulate, MPI_Get_accumulate(out, n / 8, MPI_LONG, in, n / 8, MPI_LONG, pair, 0, n / 8, MPI_LONG, MPI_SUM, win))
-ORIGIN(fetch_and_op, MPI_Fetch_and_op(out, in, MPI_LONG, pair, 0, MPI_SUM, win))
-ORIGIN(compare_and_swap, MPI_Compare_and_swap(out, out + 8, in, MPI_LONG, pair, 0, win))
+ORIGIN(put, 1, MPI_Put(out, n, MPI_CHAR, pair, 0, n, MPI_CHAR, win))
+ORIGIN(get, 1, MPI_Get(in, n, MPI_CHAR, pair, 0, n, MPI_CHAR, win))
+ORIGIN(put_batch, BATCH, MPI_Put(out + i * n, n, MPI_CHAR, pair, i * n, n, MPI_CHAR, win))
+ORIGIN(get_batch, BATCH, MPI_Get(in + i * n, n, MPI_CHAR, pair, i * n, n, MPI_CHAR, win))
+ORIGIN(accumulate, 1, MPI_Accumulate(out, n / 8, MPI_LONG, pair, 0, n / 8, MPI_LONG, MPI_SUM, win))
+ORIGIN(get_accumulate, 1, MPI_Get_accumulate(out, n / 8, MPI_LONG, in, n / 8, MPI_LONG, pair, 0, n / 8, MPI_LONG, MPI_SUM, win))
+ORIGIN(fetch_and_op, 1, MPI_Fetch_and_op(out, in, MPI_LONG, pair, 0, MPI_SUM, win))
+ORIGIN(compare_and_swap, 1, MPI_Compare_and_swap(out, out + 8, in, MPI_LONG, pair, 0, win))
 
 static void lock_all(int n) { (void)n, MPI_Win_lock_all(0, win); }
 static void unlock_all(void) { MPI_Win_unlock_all(win); }

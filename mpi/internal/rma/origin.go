@@ -238,12 +238,12 @@ func combine(w *Window, say int32, o *Op, src, dst *dtype.Cursor) error {
 
 // FetchOne is Fetch of one element, in the same place of the target's memory as o says.
 func (w *Window) FetchOne(o *Op, value, dst []byte) error {
+	if err := w.may(o.Target); err != nil {
+		return err
+	}
 	t := w.target(o.Target)
 	direct := t.near != nil && atomicKind(o.Kind)
 	if direct {
-		if err := w.may(o.Target); err != nil {
-			return err
-		}
 		if done, err := w.near.one(sayFetch, o, t, len(value), value, dst); done {
 			w.counts.served[ByItself].Accumulates++
 			return err
@@ -251,15 +251,9 @@ func (w *Window) FetchOne(o *Op, value, dst []byte) error {
 	}
 	if t = w.target(ownerOf(&w.flow, o.Target, uint64(o.At))); t.fit(o, len(value)) {
 		if a, ok := atomicOf(o, value); ok {
-			if err := w.may(o.Target); err != nil {
-				return err
-			}
 			o.Target = noteAccumulate(w, o, len(value), false)
 			return byVerbs(&w.flow, o, &a, dst)
 		}
-	}
-	if err := w.may(o.Target); err != nil {
-		return err
 	}
 	src, layout := plain(value)
 	cur, _ := plain(dst)
