@@ -29,9 +29,9 @@ func endlessRecords(_ *host, init *verbs.QPInit) { init.Record.Deadline = 3600 *
 // lossyRecords gives up what is lost: soon where faults lose much. Without them
 // only a kernel that has no memory for a packet loses any, and what this process
 // has not come to look at is not lost.
-func lossyRecords(h *host, init *verbs.QPInit) { init.Record.Deadline = h.r.patience() }
+func lossyRecords(h *host, init *verbs.QPInit) { init.Record.Deadline = h.r.recordDeadline() }
 
-func (r *rig) patience() mono.Duration {
+func (r *rig) recordDeadline() mono.Duration {
 	if r.config.Faults.Loss > 0 {
 		return 20 * mono.Millisecond
 	}
@@ -182,7 +182,7 @@ func recordLossy(r *rig) {
 	for range rounds {
 		clear(dst.b)
 		a.do(at(a.wr(verbs.OpRDMAWriteRecord, b, src.SGE(0, size)), dst, 0))
-		end := r.net.Clock.Now().Add(3 * r.patience())
+		end := r.net.Clock.Now().Add(3 * r.recordDeadline())
 		// What has changed memory belongs to a record that will end, however
 		// late this process comes to look.
 		r.until(func() bool { return b.rcq.Len() > 0 || r.net.Clock.Now() > end && untouched(dst.b) })

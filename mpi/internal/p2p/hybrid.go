@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/xwarp/xwarp/internal/base/config"
+	"github.com/xwarp/xwarp/mpi/internal/match"
 	"github.com/xwarp/xwarp/verbs"
 )
 
@@ -19,6 +20,9 @@ import (
 //	RTS, CTS          in datagrams
 //	Write, FIN ->     over the connection
 //	<- FIN            in a datagram: the peer has it
+//
+// Data that has gaps at the sender is packed into buffers of ours, which Writes go from. For a receiver
+// that has gaps they are messages instead, with the receive that they are for, and go to where it unpacks them from.
 //
 // So may long Writes and Reads of one-sided communication. Behind such a Write goes a FIN that
 // no receive waits for, and the peer answers it likewise. Messages to the peer may overtake both,
@@ -45,6 +49,10 @@ const (
 	wordsIn   = 32 // receive buffers for them
 	linkedFIN = headerLen + 4
 )
+
+// linkPieces is how many buffers with packed data are posted to a connection at a time: the next ones are packed while the
+// peer unpacks these.
+const linkPieces = 8
 
 func (c *Config) fillHybrid() error {
 	if c.PromoteMessages == 0 {
@@ -205,6 +213,9 @@ func (c *connector) completed(wc *verbs.WC) {
 		if r.inFlight--; r.inFlight == 0 && (r.state == waitAck || r.state == lingering) {
 			r.complete()
 		}
+	case wrPiece >> wrKindShift:
+		ep.net.give(int32(uint32(wc.WRID)))
+		ep.peers[wc.WRID>>wrPeerShift&wrPeerMask].link.pieces--
 	case wrWordIn >> wrKindShift:
 		slot := int32(uint32(wc.WRID))
 		if wc.Status != verbs.Success || c.arrivedWord(slot, ep.net.words.get(slot, int(wc.ByteLen))) {
@@ -236,18 +247,79 @@ func (c *connector) arrivedWord(slot int32, b []byte) bool {
 		return true
 	}
 	p.used, p.answered = true, true
-	if h.kind != kindFIN {
+	switch {
+	case h.kind == kindData && h.tag == flagPiece:
+		c.arrivedPiece(&h, b[headerLen:])
+		return true
+	case h.kind != kindFIN:
 		return ep.lanes.arrivedData(p, &h, slot, b)
 	}
 	switch r := ep.requests.lookup(h.id); {
 	case h.tag == finAlone:
 	case r == nil || r.state != waitFIN || r.peer != h.source:
 		ep.Stats.Stale++
+	case r.grant.stream && r.written < r.grant.size:
+		ep.Stats.Malformed++
+		r.abandon(match.Envelope{Context: r.entry.Context, Source: h.source, Tag: r.st.Tag})
 	case !ep.delegator.arrivedFIN(&h, r):
 		r.complete()
 	}
 	ep.out.brief(p, header{kind: kindFIN, id: binary.BigEndian.Uint32(b[headerLen:])})
 	return true
+}
+
+// postPacked posts the next bytes of r to the connection from a buffer of ours, by a Write or as a message of
+// a stream, and returns how many those were, 0 when there is no room. r.data stays whole.
+func (rv *rendezvous) postPacked(r *Request, p *peer, left int) int {
+	net := &rv.ep.net
+	if p.link.pieces == linkPieces {
+		return 0
+	}
+	slot, ok := net.take()
+	if !ok {
+		return 0
+	}
+	wr, head := &rv.wr, 0
+	if r.grant.stream {
+		wr, head = &net.long, headerLen
+	}
+	n := min(left, net.tx.stride-head)
+	b := net.tx.get(slot, head+n)
+	if head > 0 {
+		h := header{kind: kindData, source: rv.ep.rank, tag: flagPiece, id: r.grant.request}
+		h.put(b)
+	} else {
+		wr.RemoteAddr, wr.RKey = r.grant.addr+r.written, r.grant.rkey
+	}
+	rest := r.data
+	rest.skip(int(r.written))
+	rest.view().copyTo(b[head:])
+	wr.WRID = wrPiece | uint64(p.rank)<<wrPeerShift | uint64(slot)
+	wr.SGL[0] = verbs.SGE{Addr: net.tx.addr(slot), Length: uint32(head + n), LKey: net.tx.mr.LKey()}
+	if wr.Flags |= verbs.More; p.link.pieces == linkPieces-1 && n < left {
+		wr.Flags = verbs.Signaled // else the next one, or the FIN, follows
+	}
+	posted := net.postLink(p, wr, nil)
+	if wr.Flags = verbs.Signaled; !posted {
+		net.give(slot)
+		return 0
+	}
+	p.link.pieces++
+	return n
+}
+
+// arrivedPiece takes in the next bytes of a stream. The data of the receive stays whole: if the connection
+// breaks, all of it comes again.
+func (c *connector) arrivedPiece(h *header, b []byte) {
+	r := c.ep.requests.lookup(h.id)
+	if !c.ep.rendezvous.awaits(r, h, b) || r.written > 0 && !r.grant.linked {
+		c.ep.Stats.Stale++
+		return
+	}
+	r.grant.linked = true
+	rest := r.data
+	rest.skip(int(r.written))
+	r.written += uint64(rest.fill(b))
 }
 
 // placed ends a send of which the peer has everything.
@@ -269,6 +341,11 @@ func (c *connector) sever(l *link) {
 		c.drop(l)
 		l.state = over
 		c.links--
+		for _, r := range c.ep.requests.all {
+			if r.state == waitFIN && r.peer == l.rank && r.grant.linked {
+				r.unlink()
+			}
+		}
 	}
 	if !l.told {
 		l.told = true

@@ -54,6 +54,7 @@ const (
 const (
 	flagAsks  = 1 << iota // for a have
 	flagLooks             // this end looks at the connection when it waits for a long message
+	flagPiece             // of a data message: it is of a stream, not of a lane
 )
 
 // laneAsks is set in the id of an envelope, above the length, when the receiver is to say

@@ -42,6 +42,7 @@ const (
 	messageData linkWork = iota
 	putData
 	getData
+	packedData
 	linkWorks
 )
 

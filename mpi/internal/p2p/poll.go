@@ -18,6 +18,7 @@ const (
 	wrRequest                                // number: request
 	wrRead                                   // number: request
 	wrLink                                   // number: request; over a connection beside datagrams
+	wrPiece                                  // number: send buffer; likewise
 	wrWord                                   // inline, likewise: nothing is told but failures
 	wrWordIn                                 // number: receive buffer of network.words
 	wrAtomic                                 // number: send buffer
@@ -286,7 +287,7 @@ func (pl *poller) sent(wc *verbs.WC) {
 		ep.reads.fetched(wc)
 	case wrAtomic >> wrKindShift:
 		ep.actives.atomicDone(wc)
-	case wrLink >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
+	case wrLink >> wrKindShift, wrPiece >> wrKindShift, wrWord >> wrKindShift, wrWordIn >> wrKindShift:
 		ep.net.conn.completed(wc)
 		return
 	case wrLinkRead >> wrKindShift:

@@ -34,16 +34,17 @@ type connector struct {
 
 // link is a connection with a peer.
 type link struct {
-	rank  int32
-	state linkState
-	id    *verbs.CMID
-	qp    *verbs.QP
-	tries int
-	since mono.Time // when no way to the peer was found first; 0: there is one
-	until mono.Time // when to do something about it, in states resting and awaited
-	tune  linkTuner // beside datagrams
-	told  bool      // the peer knows that this end has let go of it
-	cut   bool      // the peer has let go of it
+	rank   int32
+	state  linkState
+	id     *verbs.CMID
+	qp     *verbs.QP
+	tries  int
+	pieces int       // buffers of packed data that are posted
+	since  mono.Time // when no way to the peer was found first; 0: there is one
+	until  mono.Time // when to do something about it, in states resting and awaited
+	tune   linkTuner // beside datagrams
+	told   bool      // the peer knows that this end has let go of it
+	cut    bool      // the peer has let go of it
 }
 
 // linkState is how far a link is.

@@ -152,7 +152,7 @@ func (rv *rendezvous) postCTS(r *Request, p *peer) bool {
 		return false
 	}
 	r.state = waitFIN
-	if r.mr != nil && p.link != nil && p.link.state == up {
+	if (r.mr != nil || r.grant.stream) && p.link != nil && p.link.state == up {
 		ep.net.conn.expect(r) // the data may come over it
 	}
 	return true
@@ -191,7 +191,12 @@ func (rv *rendezvous) begin(r *Request, g grant) {
 	ep := rv.ep
 	r.grant = g
 	r.grant.size = min(r.grant.size, r.total)
-	if !r.grant.stream && !rv.packs(r) {
+	switch {
+	case r.grant.stream || r.data.typed:
+		if ep.net.conn != nil && ep.peers[r.peer].channel == nil && r.grant.size > uint64(ep.net.tx.stride) {
+			ep.net.conn.choose(r, &ep.peers[r.peer], packedData)
+		}
+	case !rv.packs(r):
 		mr, err := ep.net.pd.RegMR(r.data.buf[:r.grant.size], 0)
 		if err != nil {
 			// Nothing is written; the FIN tells the receiver so.
@@ -217,7 +222,8 @@ func (rv *rendezvous) packs(r *Request) bool {
 
 // postData posts the data and then the FIN, as far as there is room. There are
 // three ways: Writes from where the data lies, Writes from buffers of ours, and a
-// stream of messages for receivers that have to unpack. The memory is the sender's
+// stream of messages for receivers that have to unpack. Over a connection the latter two go in
+// the same pieces. The memory is the sender's
 // again when all Writes from it have come back; the FIN is a copy, so that no
 // request waits for its acknowledgement.
 func (rv *rendezvous) postData(r *Request, p *peer) bool {
@@ -229,6 +235,8 @@ func (rv *rendezvous) postData(r *Request, p *peer) bool {
 		var n int
 		left := int(r.grant.size - r.written)
 		switch {
+		case r.grant.linked && r.mr == nil:
+			n = rv.postPacked(r, p, left)
 		case r.grant.stream:
 			n = rv.postPiece(r, p, left)
 		case rv.packs(r):
@@ -239,7 +247,7 @@ func (rv *rendezvous) postData(r *Request, p *peer) bool {
 		if n == 0 {
 			return false
 		}
-		if r.written += uint64(n); r.mr == nil { // else it is not needed, but whole if the data has to go again
+		if r.written += uint64(n); r.mr == nil && !r.grant.linked { // else the data is to be whole if it has to go again
 			r.data.skip(n)
 		}
 	}
@@ -254,7 +262,11 @@ func (rv *rendezvous) postData(r *Request, p *peer) bool {
 		h.tag = finFailed
 	}
 	h.put(ep.out.head[:])
-	if !ep.out.word(p, headerLen, nil) {
+	var timed *Request
+	if r.grant.timed && r.mr == nil {
+		timed = r // until the peer has it
+	}
+	if !ep.out.word(p, headerLen, timed) {
 		return false
 	}
 	if r.state = waitAck; r.inFlight == 0 {
@@ -317,11 +329,16 @@ func (rv *rendezvous) postPiece(r *Request, p *peer, left int) int {
 // arrivedData takes in the next bytes of a stream.
 func (rv *rendezvous) arrivedData(h *header, b []byte) {
 	r := rv.ep.requests.lookup(h.id)
-	if r == nil || r.state != waitFIN || r.peer != h.source || !r.grant.stream || uint64(len(b)) > r.grant.size-r.written {
+	if !rv.awaits(r, h, b) || r.grant.linked {
 		rv.ep.Stats.Stale++
 		return
 	}
 	r.written += uint64(r.data.fill(b))
+}
+
+// awaits reports whether r is a receive that waits for b, which are the next bytes of a stream.
+func (rv *rendezvous) awaits(r *Request, h *header, b []byte) bool {
+	return r != nil && r.state == waitFIN && r.peer == h.source && r.grant.stream && uint64(len(b)) <= r.grant.size-r.written
 }
 
 // arrivedFIN ends a large receive: all data before it is placed.

@@ -186,6 +186,9 @@ func (r *Request) complete() {
 	if r.mr != nil {
 		r.deregister()
 	}
+	if r.grant.timed || r.grant.expects {
+		r.ep.net.conn.finished(r)
+	}
 	if r.offered {
 		r.withdraw()
 	}

@@ -44,7 +44,7 @@ const (
 
 // Version is the version of the bytes below. Ranks compare it before they
 // talk.
-const Version = 17
+const Version = 18
 
 // Every Send starts with 16 bytes, numbers in network order:
 //
@@ -97,7 +97,8 @@ const Version = 17
 //	whole  over the connection: how many messages of the receiver have come that way (4), flags (4):
 //	       1 to ask for a have, 2 if the sender looks at the connection when it waits for a long
 //	       message; then data up to the end. id is how many messages the sender has sent to the
-//	       receiver before it, whichever way. A data message there has flags in its tag
+//	       receiver before it, whichever way. A data message there has flags in its tag; with 4 alone it
+//	       is the next bytes of a stream, as in a datagram
 //	have   nothing; id is how many messages have come whole over the connection, ever; tag is flags
 //	again  the next bytes of the linked messages that have not come
 //	delegate key of the memory (4), number (4), offset (8), length (8), receiver's rank (4), tag (4), and how
@@ -196,7 +197,7 @@ type grant struct {
 	addr    uint64
 	size    uint64 // bytes of room
 	stream  bool   // data messages instead of Writes; told by the tag of the header
-	linked  bool   // sends: the data goes over the connection beside datagrams
+	linked  bool   // the data goes over the connection beside datagrams; receives: some of a stream has come there
 	timed   bool   // sends: counts in its linkTuner
 	expects bool   // counts in CMChannel.Expect
 	looks   bool   // receives: likewise, for a message that may come over the connection
