@@ -9,6 +9,7 @@ type choice struct {
 	timed   [options]uint8
 	usual   option
 	decided bool
+	sure    uint8 // decisions in a row that found the other option to take much longer
 	tick    uint32
 }
 
@@ -26,13 +27,15 @@ const (
 	choiceFirst = 2  // and for the first one
 	choiceSoon  = 8  // one of so many takes the other option before the first decision
 	choiceEvery = 32 // and after it, when one is timed
+	choiceSure  = 3  // as often as this is doubled for what takes choiceClear times as long
+	choiceClear = 1.5
 )
 
 // choose says which option is the next one, and whether it is to be timed.
 func (c *choice) choose() (o option, timed bool) {
 	c.tick++
 	switch {
-	case c.tick%choiceEvery == 0, !c.decided && c.tick%choiceSoon == 0:
+	case c.tick%(choiceEvery<<c.sure) == 0, !c.decided && c.tick%choiceSoon == 0:
 		return options - 1 - c.usual, true
 	}
 	return c.usual, !c.decided || c.tick%choiceEvery == choiceEvery/2
@@ -51,9 +54,15 @@ func (c *choice) took(o option, each float64) {
 	if min(c.timed[firstOption], c.timed[secondOption]) < enough {
 		return
 	}
+	was := c.usual
 	c.usual = firstOption
 	if c.least[secondOption] < c.least[firstOption] {
 		c.usual = secondOption
+	}
+	if c.usual == was && c.least[options-1-was] > choiceClear*c.least[was] {
+		c.sure = min(c.sure+1, choiceSure)
+	} else {
+		c.sure = 0
 	}
 	c.decided, c.timed = true, [options]uint8{}
 }
