@@ -190,7 +190,7 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	ep := k.c.ep
 	ep.Enter()
 	if !k.done {
-		ep.Inside().Step()
+		ep.Inside().Ask()
 	}
 	var g *Grequest
 	if st = emptyStatus(); k.done {

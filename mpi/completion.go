@@ -131,7 +131,7 @@ func testall(requests []Request) (done bool) {
 	}
 	done = true
 	ep.Enter()
-	ep.Inside().Step()
+	ep.Inside().Ask()
 	for i := range requests {
 		done = done && requests[i].done()
 	}
@@ -159,7 +159,7 @@ func testany(requests []Request) (index int, done bool) {
 	}
 	ep.Enter()
 	defer ep.Leave()
-	ep.Inside().Step()
+	ep.Inside().Ask()
 	if index = finished(requests); index < 0 {
 		return Undefined, false
 	}
@@ -181,7 +181,7 @@ func Testsome(requests []Request, some []Some) (_ []Some, active bool) {
 	if ep == nil {
 		return some, false
 	}
-	ep.Step()
+	ep.Ask()
 	return takeSome(requests, some), true
 }
 

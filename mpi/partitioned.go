@@ -144,7 +144,7 @@ func (o *Persistent) Parrived(partition int) (bool, error) {
 	if there := t.arrived(partition); there || t.inactive {
 		return true, nil
 	}
-	ep.Inside().Step()
+	ep.Inside().Ask()
 	return t.arrived(partition), nil
 }
 

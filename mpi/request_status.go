@@ -14,7 +14,7 @@ func (r *Request) GetStatus() (st Status, done bool, err error) {
 	ep := r.c.ep
 	ep.Enter()
 	if !r.done() {
-		ep.Inside().Step()
+		ep.Inside().Ask()
 	}
 	ep.Leave()
 	return r.look()
@@ -102,7 +102,7 @@ func GetStatusSome(requests []Request, some []Some) (_ []Some, active bool) {
 	if ep == nil {
 		return some, false
 	}
-	ep.Step()
+	ep.Ask()
 	for i := range requests {
 		if requests[i].IsNull() {
 			continue

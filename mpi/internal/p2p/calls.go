@@ -192,7 +192,14 @@ func (ep *Endpoint) Step() {
 	ep.Leave()
 }
 
-// Glance is Step for a caller that looks often.
+// Ask is Inside.Ask.
+func (ep *Endpoint) Ask() {
+	ep.Enter()
+	ep.ask()
+	ep.Leave()
+}
+
+// Glance is Ask without a step each time, for a caller that waits for messages.
 func (ep *Endpoint) Glance() {
 	ep.Enter()
 	ep.glance()
@@ -419,6 +426,9 @@ func (in Inside) Progress() { in.ep.progress(nil) }
 
 // Step is Endpoint.Step.
 func (in Inside) Step() { in.ep.step() }
+
+// Ask is Step for a caller that asks again and again whether something is done.
+func (in Inside) Ask() { in.ep.ask() }
 
 // Flush is Endpoint.Flush.
 func (in Inside) Flush() { in.ep.out.flush() }

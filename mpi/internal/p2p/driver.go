@@ -20,6 +20,7 @@ const (
 	hitsFar    = 32  // messages in a row before the network has its turn
 	hitsNear   = 512 // the same where all ranks are on this host
 	stepEvery  = 4   // questions whether something is done before it has
+	asksNear   = 64  // steps for such questions in vain, where all ranks are on this host, after which others have the core
 )
 
 // driver makes progress for the goroutine that calls.
@@ -29,6 +30,7 @@ type driver struct {
 	waits    *waits
 	spins    int // see spin
 	hits     int // see spin
+	vain     int // see ask
 	minSpins int // the least that spins are
 	maxSpins int // and the most
 	maxHits  int // the most that hits are
@@ -190,7 +192,9 @@ func (d *driver) look() bool {
 }
 
 // glance makes progress for a caller that does not wait but asks again and again,
-// with a look at the network every now and then: see paceMost.
+// with a look at the network every now and then: see paceMost. Where ranks share processors and a
+// step has found nothing, it gives the processor away: the rank that is to answer may wait for it, for
+// milliseconds.
 func (d *driver) glance() {
 	if d.ep.near.channels != nil && d.ep.net.posts == 0 && d.hits < d.maxHits {
 		d.hits++
@@ -199,7 +203,27 @@ func (d *driver) glance() {
 		}
 	}
 	d.hits = 0
-	d.step()
+	if d.step() == 0 {
+		d.giveWay()
+	}
+}
+
+// ask is glance with a step in any case.
+func (d *driver) ask() {
+	if d.step() > 0 {
+		d.vain = 0
+	} else if d.vain++; d.maxHits != hitsNear || d.vain%asksNear == 0 {
+		d.giveWay()
+	}
+}
+
+// giveWay gives the processor to another rank, where they share it.
+func (d *driver) giveWay() {
+	if d.maxSpins == spinsLeast {
+		d.Leave()
+		d.ep.eng.Yield()
+		d.Enter()
+	}
 }
 
 // paceMost is how long a rank may go without a step when calls that need none follow each

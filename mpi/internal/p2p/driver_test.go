@@ -13,6 +13,39 @@ type parks int
 
 func (p *parks) Park(mono.Time, mono.Duration) bool { *p++; return true }
 
+// yields counts how often the processor is given away by a rank that does not wait.
+type yields struct{ parks }
+
+func (y *yields) Yield() { y.parks++ }
+
+// Who asks again and again in vain gives its processor to others, where they share it.
+func TestDriver_asks(t *testing.T) {
+	gave := &yields{}
+	ep := &Endpoint{eng: progress.New(&still{now: 1}, gave), peers: make([]peer, 2)}
+	ep.driver = driver{ep: ep, maxSpins: spinsLeast, maxHits: hitsFar, waits: &waits{ep: ep}}
+	given := func(ask func()) int {
+		gave.parks = 0
+		for range 4 * asksNear {
+			ask()
+		}
+		return int(gave.parks)
+	}
+	if n := given(ep.glance); n != 4*asksNear {
+		t.Errorf("%d of %d looks in vain give the processor to others", n, 4*asksNear)
+	}
+	if n := given(ep.ask); n != 4*asksNear {
+		t.Errorf("%d of %d steps in vain give the processor to others", n, 4*asksNear)
+	}
+	ep.maxHits = hitsNear
+	if n := given(ep.ask); n != 4 {
+		t.Errorf("%d of %d steps in vain give the processor to others that may answer from their own", n, 4*asksNear)
+	}
+	ep.maxSpins = spinsMost
+	if n := given(ep.glance) + given(ep.ask); n != 0 {
+		t.Errorf("a rank with a processor of its own gives it away %d times", n)
+	}
+}
+
 // Who waits for another host keeps its processor for a while, unless that was in vain often.
 func TestDriver_looksOn(t *testing.T) {
 	w := &still{now: 1}
