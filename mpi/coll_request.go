@@ -190,7 +190,9 @@ func (r *Request) testCall() (st Status, done bool, err error) {
 	ep := k.c.ep
 	ep.Enter()
 	if !k.done {
-		ep.Inside().Ask()
+		ep.Leave()
+		ep.Ask()
+		ep.Enter()
 	}
 	var g *Grequest
 	if st = emptyStatus(); k.done {

@@ -130,8 +130,8 @@ func testall(requests []Request) (done bool) {
 		return true
 	}
 	done = true
+	ep.Ask()
 	ep.Enter()
-	ep.Inside().Ask()
 	for i := range requests {
 		done = done && requests[i].done()
 	}
@@ -157,9 +157,9 @@ func testany(requests []Request) (index int, done bool) {
 	if ep == nil {
 		return Undefined, true
 	}
+	ep.Ask()
 	ep.Enter()
 	defer ep.Leave()
-	ep.Inside().Ask()
 	if index = finished(requests); index < 0 {
 		return Undefined, false
 	}

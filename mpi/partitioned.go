@@ -144,7 +144,9 @@ func (o *Persistent) Parrived(partition int) (bool, error) {
 	if there := t.arrived(partition); there || t.inactive {
 		return true, nil
 	}
-	ep.Inside().Ask()
+	ep.Leave()
+	ep.Ask()
+	ep.Enter()
 	return t.arrived(partition), nil
 }
 

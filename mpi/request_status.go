@@ -14,7 +14,9 @@ func (r *Request) GetStatus() (st Status, done bool, err error) {
 	ep := r.c.ep
 	ep.Enter()
 	if !r.done() {
-		ep.Inside().Ask()
+		ep.Leave()
+		ep.Ask()
+		ep.Enter()
 	}
 	ep.Leave()
 	return r.look()

@@ -12,6 +12,8 @@
  *
  *	bin/xmpicc -O2 -o calls.xwarp bench/peers/calls/calls.c && bin/xrun -n 2 ./calls.xwarp
  *	mpicc -O2 -o calls.mpich bench/peers/calls/calls.c && mpiexec -n 2 ./calls.mpich
+ *
+ * bench/peers/calls/compare does so with three of them, in turns, on one host or on two.
  */
 #include <mpi.h>
 #include <stdio.h>

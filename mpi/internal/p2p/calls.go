@@ -192,7 +192,7 @@ func (ep *Endpoint) Step() {
 	ep.Leave()
 }
 
-// Ask is Inside.Ask.
+// Ask is Step for a caller that asks again and again whether something is done.
 func (ep *Endpoint) Ask() {
 	ep.Enter()
 	ep.ask()
@@ -426,9 +426,6 @@ func (in Inside) Progress() { in.ep.progress(nil) }
 
 // Step is Endpoint.Step.
 func (in Inside) Step() { in.ep.step() }
-
-// Ask is Step for a caller that asks again and again whether something is done.
-func (in Inside) Ask() { in.ep.ask() }
 
 // Flush is Endpoint.Flush.
 func (in Inside) Flush() { in.ep.out.flush() }

@@ -21,8 +21,8 @@ import (
 //	Write, FIN ->     over the connection
 //	<- FIN            in a datagram: the peer has it
 //
-// Data that has gaps at the sender is packed into buffers of ours, which Writes go from. For a receiver
-// that has gaps they are messages instead, with the receive that they are for, and go to where it unpacks them from.
+// Data that has gaps at the sender is packed into buffers of ours, which the Writes go from. Where the receiver has
+// gaps, each of these is a message that names the receive, which unpacks it.
 //
 // So may long Writes and Reads of one-sided communication. Behind such a Write goes a FIN that
 // no receive waits for, and the peer answers it likewise. Messages to the peer may overtake both,

@@ -102,3 +102,41 @@ func TestHybrid_connectionBreaks(t *testing.T) {
 		t.Errorf("only %d messages were under way when connections broke, and %d streams had begun to arrive", resent, again)
 	}
 }
+
+// TestHybrid_piecesOfNobody has pieces of a stream come over a connection that no receive waits for, or more bytes than
+// it waits for, and a FIN before the last of them: nothing is written, and no receive ends as if all had come.
+func TestHybrid_piecesOfNobody(t *testing.T) {
+	w := newCrew(t, 2, Config{Transport: Hybrid, PromoteMessages: 1})
+	w.talk(0, 1, 100_000)
+	w.until(func() bool { return w.joined(0, 1) && w.joined(1, 0) })
+	_, src := comb(t, 100_000, 1)
+	back, dst := comb(t, 100_000, 9)
+	before := bytes.Clone(back)
+	recv := w.eps[0].IrecvTyped(word(1, 0), dst)
+	w.eps[1].IsendTyped(word(1, 0), 0, src)
+	w.until(func() bool { return w.eps[1].Stats.Rendezvous > 0 }, 1)
+	w.until(func() bool { return recv.state == waitFIN }, 0)
+	arrives := func(h header, n int) {
+		h.source = 1
+		b := make([]byte, headerLen+n)
+		h.put(b)
+		w.eps[0].net.conn.arrivedWord(0, b)
+	}
+	for i, p := range []struct {
+		id uint32
+		n  int
+	}{{recv.wireID() + 1, 100}, {recv.wireID() + 1<<slotBits, 100}, {recv.wireID(), 400_001}} {
+		stale := w.eps[0].Stats.Stale
+		if arrives(header{kind: kindData, tag: flagPiece, id: p.id}, p.n); w.eps[0].Stats.Stale != stale+1 {
+			t.Errorf("piece %d is taken", i)
+		}
+	}
+	if !bytes.Equal(back, before) {
+		t.Error("they are written to memory")
+	}
+	arrives(header{kind: kindData, tag: flagPiece, id: recv.wireID()}, 300_000)
+	arrives(header{kind: kindFIN, id: recv.wireID()}, linkedFIN-headerLen)
+	if _, err := recv.Wait(); err == nil || w.eps[0].Stats.Malformed != 1 {
+		t.Errorf("a receive of which a part is missing ends with %v, and %d words are malformed", err, w.eps[0].Stats.Malformed)
+	}
+}
