@@ -206,10 +206,7 @@ func TestProcess_linkEvents(t *testing.T) {
 				if transport == "rc" && e.name == "MTU lowered" {
 					continue // TCP gives up by itself, in its own time
 				}
-				t.Run(e.name+"/"+transport, func(t *testing.T) {
-					t.Parallel() // most of its time the job waits
-					linkHappens(t, on, &e, transport)
-				})
+				t.Run(e.name+"/"+transport, func(t *testing.T) { linkHappens(t, on, &e, transport) })
 			}
 		}
 	})
