@@ -13,12 +13,11 @@ func (r *Request) GetStatus() (st Status, done bool, err error) {
 	}
 	ep := r.c.ep
 	ep.Enter()
-	if !r.done() {
-		ep.Leave()
-		ep.Ask()
-		ep.Enter()
-	}
+	done = r.done()
 	ep.Leave()
+	if !done {
+		ep.Ask()
+	}
 	return r.look()
 }
 

@@ -47,6 +47,7 @@ func TestIdleTuner_picksTheShorterWay(t *testing.T) {
 // all go the better one, and a change is noticed.
 func TestIdleTuner_rests(t *testing.T) {
 	c := &newIdleTuner().classes[0]
+	worse := 1.1
 	play := func(n int, better option) (others int) {
 		for range n {
 			way, timed := c.choose()
@@ -56,7 +57,7 @@ func TestIdleTuner_rests(t *testing.T) {
 			if timed && way == better {
 				c.took(way, 1)
 			} else if timed {
-				c.took(way, 1.1)
+				c.took(way, worse)
 			}
 		}
 		return others
@@ -73,6 +74,16 @@ func TestIdleTuner_rests(t *testing.T) {
 	play(4*choiceTimed*choiceEvery, askedFor)
 	if c.usual != askedFor {
 		t.Errorf("the other way has become the shorter one: %+v", c)
+	}
+	worse = 2 * choiceClear // much longer: it is tried less often, and a change is noticed later
+	play(2*choiceTimed*choiceEvery<<choiceSure, askedFor)
+	const few = choiceEvery << choiceSure
+	if n := play(10*few, askedFor); n < 5 || n > 12 {
+		t.Errorf("%d of %d messages went the much longer way", n, 10*few)
+	}
+	play(3*choiceTimed*few, inPieces)
+	if c.usual != inPieces {
+		t.Errorf("the other way has become much shorter: %+v", c)
 	}
 }
 
