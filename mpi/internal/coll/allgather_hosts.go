@@ -18,7 +18,7 @@ func AllgatherHosts(s *Schedule, t Team, mine, all []byte) {
 	}
 	near := blocks[t.Hosts.of[t.Me]]
 	if local.near(each) {
-		GatherSlots(s, local, mine, near, first)
+		GatherSlots(s, local, mine, local.evenAt(s, near, first), each, first)
 	} else {
 		GatherBinomial(s, local, mine, near, first)
 	}

@@ -90,10 +90,13 @@ func (t Team) partMost() int {
 // partRoom returns how many bytes a member gives at most, with the table of them.
 func (t Team) partRoom() int {
 	if t.Hosts != nil {
-		return slotOf(t.Hosts.most)
+		return min(tableOf(t.Hosts.most), bundleMost)
 	}
-	return swapOf(t.Size)
+	return tableOf(t.Size)
 }
+
+// bundleMost is how many bytes the blocks have, with their table, that a member gives for ranks of other hosts, too.
+const bundleMost = 32 << 10
 
 // carriers returns which member of this host sends to a rank of another one what is short, by rank; -1 for ranks of this host.
 func (t Team) carriers(s *Schedule, near int) []int32 {

@@ -17,25 +17,34 @@ var gatherTable = table{
 // the other into all of member root; all is nil elsewhere. mine may be in its
 // place there already.
 func Gather(s *Schedule, t Team, mine, all []byte, root int) {
-	switch use := t.within(len(mine)).choose(ofGather, len(mine)); {
+	switch use := t.inPieces(len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
 	case use == slots:
-		GatherSlots(s, t, mine, all, root)
+		GatherSlots(s, t, mine, t.evenAt(s, all, root), len(mine), root)
 	case use == binomial:
 		GatherBinomial(s, t, mine, all, root)
-	case t.Me == root:
-		GatherLinear(s, t, mine, s.Even(all, t.Size), root)
 	default:
-		GatherLinear(s, t, mine, nil, root)
+		GatherLinear(s, t, mine, t.evenAt(s, all, root), root)
 	}
+}
+
+// evenAt returns the equal blocks that all of member root consists of, and nil on others.
+func (t Team) evenAt(s *Schedule, all []byte, root int) [][]byte {
+	if t.Me != root {
+		return nil
+	}
+	return s.Even(all, t.Size)
 }
 
 // Gatherv is Gather of blocks of any length: blocks are those of all members at the root, and nil elsewhere.
 func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
-	n, pair := t.pair(mine, blocks, root)
 	switch {
-	case pair:
-		gatherPair(s, t, mine, blocks, n, root)
+	case t.pair():
+		n := len(mine)
+		if t.Me == root {
+			n = len(blocks[1-root])
+		}
+		GatherSlots(s, t, mine, blocks, n, root)
 	case t.Size > 2 && t.slotted():
 		gatherParts(s, t, mine, blocks, root)
 	default:
@@ -43,14 +52,5 @@ func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	}
 }
 
-// pair returns how long the block is that one of two members gives to the other one in Gatherv and Scatterv,
-// as both know, and whether it goes through a slot.
-func (t Team) pair(mine []byte, blocks [][]byte, root int) (n int, ok bool) {
-	if t.Size != 2 {
-		return 0, false
-	}
-	if n = len(mine); t.Me == root {
-		n = len(blocks[1-root])
-	}
-	return n, t.near(n)
-}
+// pair reports whether these are two members with slots: both know how long the blocks of Gatherv and Scatterv are.
+func (t Team) pair() bool { return t.Size == 2 && t.slotted() }

@@ -3,7 +3,8 @@ package coll
 // reduceTable is from runs of 4 ranks over UDP on loopback: up the tree they took
 // 95 us, by Rabenseifner's 110 for 64 KiB, 227 and 260 us for 256 KiB, 1.16 and
 // 0.83 ms for 1 MiB. 4 ranks of one host with 2 cores took 10 us by slots and 48 up the tree for 64 KiB, 27 and 94 for
-// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; two see pairMost.
+// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; 2 took 16 us by slots and 27 by messages for 256 KiB, 49 and 41 for 512 KiB; 8 took
+// 0.74 ms up the tree and 1.25 by Rabenseifner's for 1 MiB.
 var reduceTable = table{
 	name: "reduce",
 	flat: []rule{
@@ -16,7 +17,8 @@ var reduceTable = table{
 		{ranks: 4, use: rabenseifner},
 		{use: binomial},
 	},
-	near:    []rule{{upTo: pairMost, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}, {ranks: 3, most: 4, use: binomial}},
+	near:    []rule{{upTo: 128 << 10, use: slots}, {upTo: 256 << 10, ranks: 3, use: slots}},
+	oneHost: []rule{{ranks: 3, most: 8, use: binomial}},
 	has:     []algorithm{binomial, rabenseifner, slots},
 	onHosts: []algorithm{hosts},
 }

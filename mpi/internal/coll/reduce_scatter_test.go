@@ -74,7 +74,7 @@ func TestReduceScatter_slots(t *testing.T) {
 	for _, c := range []struct {
 		n, bytes int
 		want     bool
-	}{{2, 32 << 10, true}, {2, 32<<10 + 8, false}, {4, 64 << 10, true}, {4, 64<<10 + 16, false}, {8, 32 << 10, true}, {8, 32<<10 + 32, false}} {
+	}{{2, 256 << 10, true}, {2, 256<<10 + 8, false}, {4, 64 << 10, true}, {4, 64<<10 + 16, false}, {8, 32 << 10, true}, {8, 32<<10 + 32, false}} {
 		var s Schedule
 		s.Reduction(xor{}, 4, true)
 		in := words(c.bytes)

@@ -4,20 +4,18 @@ package coll
 // blocks that all of member root consists of. mine may be in its place there.
 func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	note(s, t, root)
-	switch use := t.within(t.Size*len(mine)).choose(ofGather, len(mine)); {
+	switch use := t.inPieces(t.Size*len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
 	case len(mine) <= scatterHostsMost && t.Hosts != nil && t.Hosts.inOrder && t.nearAll(t.Hosts.most*len(mine)):
 		ScatterHosts(s, t, all, mine, root)
 	case use == slots && t.Size == 2:
-		scatterPair(s, t, s.Even(all, t.Size), mine, len(mine), root)
+		scatterPair(s, t, t.evenAt(s, all, root), mine, root)
 	case use == slots:
 		ScatterSlots(s, t, all, mine, root)
 	case use == binomial:
 		ScatterBinomial(s, t, all, mine, root)
-	case t.Me == root:
-		ScatterLinear(s, t, s.Even(all, t.Size), mine, root)
 	default:
-		ScatterLinear(s, t, nil, mine, root)
+		ScatterLinear(s, t, t.evenAt(s, all, root), mine, root)
 	}
 }
 
@@ -27,10 +25,9 @@ const scatterHostsMost = 4 << 10
 // Scatterv is Gatherv the other way round.
 func Scatterv(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	note(s, t, root)
-	n, pair := t.pair(mine, blocks, root)
 	switch {
-	case pair:
-		scatterPair(s, t, blocks, mine, n, root)
+	case t.pair():
+		scatterPair(s, t, blocks, mine, root)
 	case t.Size > 2 && t.slotted():
 		scatterParts(s, t, blocks, mine, root)
 	default:

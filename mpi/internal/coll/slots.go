@@ -1,6 +1,7 @@
 package coll
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -80,15 +81,15 @@ type awaited struct {
 }
 
 const (
-	slotsMost  = 1 << 20   // bytes of all rings,
-	ringMost   = 256 << 10 // and of one
-	slotMost   = 32 << 10  // bytes of a vector in a ring, or of a piece of one,
-	swapMost   = 48 << 10  // and of what a member has for all others: ends in tables have 16 bits
-	ringShort  = 16 << 10  // bytes of a ring that short vectors use in turn: caches are small
-	ringSlots  = 4         // vectors of the longest kind that are in a ring at a time, at least, or one after the other
-	shortMost  = 2 << 10   // bytes of a short vector: others of two members use the whole ring,
-	ringWorn   = 4 << 20   // as soon as so much has gone through it, which is worth the pages
-	slotsAhead = 16        // collectives that a member may be ahead of another one: lines
+	slotsMost  = 1 << 20             // bytes of all rings,
+	ringMost   = 256 << 10           // and of one
+	slotMost   = 64 << 10            // bytes of a vector in a ring, or of a piece of one;
+	tableMost  = slotMost - slotLine // of blocks with a table of where they end, which has 16 bits
+	ringShort  = 16 << 10            // bytes of a ring that short vectors use in turn: caches are small
+	ringSlots  = 4                   // vectors of the longest kind that are in a ring at a time, at least, or one after the other
+	shortMost  = 2 << 10             // bytes of a short vector: others of two members use the whole ring,
+	ringWorn   = 4 << 20             // as soon as so much has gone through it, which is worth the pages
+	slotsAhead = 16                  // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
 	linesAt    = slotLine
@@ -116,8 +117,17 @@ func longestOf(members int) int { return ringOf(members) / ringSlots }
 // slotOf returns the bytes of the longest vector, or piece of one, that most collectives have in a ring of so many members.
 func slotOf(members int) int { return min(longestOf(members), slotMost) }
 
-// swapOf is slotOf for what a member has for all others, which goes in one piece.
-func swapOf(members int) int { return min(longestOf(members), swapMost) }
+// tableOf is slotOf for blocks with a table, in one piece.
+func tableOf(members int) int { return min(longestOf(members), tableMost) }
+
+// piecesOf returns the bytes of the longest vector that goes through slots in pieces. More has no room in the ring at the same time, so
+// that members that take turns on processors would wait for the turns of others between. Two have one each, as a rule.
+func piecesOf(members int) int {
+	if members == 2 {
+		return math.MaxInt
+	}
+	return ringOf(members)
+}
 
 // SlotsUsed returns which bytes of the slots of a member, of so many, most collectives use.
 func SlotsUsed(member, members int) (off, n int) {
@@ -381,7 +391,7 @@ func (sl *Slots) Sleep() bool {
 
 // reduce sets v to the reduction of what the slots of all members have from an offset on, in
 // the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling, ReduceScatterHalving, ScanChain or, with the member at its top,
+// that of AllreduceDoubling, AllreduceLinear, ReduceScatterHalving, ScanChain or, with the member at its top,
 // ReduceBinomial. own is that part of this member's vector if it lies somewhere else than v, too:
 // see Ready.
 func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
@@ -400,6 +410,11 @@ func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
 	case inExscan:
 		sl.fold(op, v, own, off, sl.me)
 		return
+	default:
+		if top <= inLinear {
+			sl.reduceFrom(op, v, own, off, inLinear-top)
+			return
+		}
 	}
 	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
 	for i := range n {
@@ -427,6 +442,17 @@ func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
 			}
 		}
 		done[level] = acc
+	}
+}
+
+// reduceFrom is reduce in the order of a member, those below it, downwards, and those above, upwards, where that of operands is of no matter.
+func (sl *Slots) reduceFrom(op Op, v, own []byte, off, member int) {
+	copy(v, sl.operand(member, own, off, len(v)))
+	for i := member - 1; i >= 0; i-- {
+		op.Reduce(sl.operand(i, own, off, len(v)), v)
+	}
+	for i := member + 1; i < len(sl.sequence); i++ {
+		op.Reduce(sl.operand(i, own, off, len(v)), v)
 	}
 }
 
@@ -461,6 +487,7 @@ const (
 	inHalving
 	inScan   // of the members up to this one
 	inExscan // of those before it
+	inLinear // and below: as AllreduceLinear the part of member 0, 1, ...
 )
 
 // slotLevels is how many bits the number of a member has at most.

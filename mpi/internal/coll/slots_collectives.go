@@ -29,25 +29,22 @@ func (t Team) upTo(n, most int) Team {
 	return t
 }
 
-// pairMost is how many bytes two members give each other through slots: 64 KiB took 11 to 13 us by slots and 7.0 by
-// messages, where the receiver copies from the sender's memory, 32 KiB 5.7 and 4.7, 16 KiB 3.4 and 4.4.
-const pairMost = 16 << 10
+// inPieces is within for vectors that may go through slots in pieces.
+func (t Team) inPieces(n int) Team { return t.upTo(n, piecesOf(t.Size)) }
 
-// swaps is within for members that have n bytes for each other.
-func (t Team) swaps(n int) Team {
-	if t.Size == 2 && n > pairMost {
-		t.Slots = nil
-	}
-	return t.within(n)
-}
-
-// swapSlots gives out to the other one of two members, and takes in, which is as long, from it.
+// swapSlots gives out to the other one of two members, and takes in, which is as long, from it, piece by piece.
 // Meanwhile it copies mine, which is this member's own, to own.
 func swapSlots(s *Schedule, t Team, out, in, mine, own []byte) {
-	give(s, t, out, len(out))
-	s.Copy(own, mine)
-	slotStep(s, slotAwait, everyMember, nil, nil)
-	take(s, 1-t.Me, 0, in)
+	for whole, first := len(out), true; len(out) > 0; first = false {
+		part, rest := t.slotOf(out, 1)
+		giveOf(s, t, part, len(part), whole)
+		if first {
+			s.Copy(own, mine)
+		}
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		take(s, 1-t.Me, 0, in[:len(part)])
+		out, in = rest, in[len(part):]
+	}
 }
 
 // slotOf returns the first part of a vector that goes through a slot, of whole elements, and
@@ -139,38 +136,56 @@ func BarrierSlots(s *Schedule, t Team) {
 }
 
 // AllreduceSlots lets each member reduce the slots of all, as AllreduceDoubling does; of many
-// bytes each reduces a part, which the others copy.
+// bytes each reduces a part, which the others copy. From linearLeast bytes on more than two reduce as AllreduceLinear does.
 //
 // Why: no messages. No member waits for the result of another one where that takes longer than
 // to compute it.
 // Cost: p n (b + g), or 2 a + n (3 b + g).
 func AllreduceSlots(s *Schedule, t Team, in, v []byte) {
-	for len(v) > 0 {
-		var part []byte
-		part, v = t.slotOf(v, s.elem)
-		give(s, t, in[:len(part)], len(part))
+	for at := 0; at < len(v); {
+		part, _ := t.slotOf(v[at:], s.elem)
+		given := in[at : at+len(part)]
+		give(s, t, given, len(part))
 		slotStep(s, slotAwait, everyMember, nil, nil)
-		if t.Size == 2 || t.Size*len(part) <= slotsReduced {
-			reduceSlots(s, in, 0, part, inDoubling)
-		} else {
-			shareReduction(s, t, in, part)
+		switch {
+		case t.Size > 2 && len(v) >= linearLeast && s.count(v) >= t.Size:
+			shareReduction(s, t, given, part, func(off int, mine []byte) { reduceLinear(s, t, given, off, mine, v, at) })
+		case t.Size == 2 || t.Size*len(part) <= slotsReduced:
+			reduceSlots(s, given, 0, part, inDoubling)
+		default:
+			shareReduction(s, t, given, part, func(off int, mine []byte) { reduceSlots(s, given, off, mine, inDoubling) })
 		}
-		in = in[len(part):]
+		at += len(part)
 	}
 }
 
-// slotsReduced is how many bytes each member of many reduces rather than to wait for others.
-const slotsReduced = 32 << 10
+const (
+	slotsReduced = 32 << 10   // bytes that each member of many reduces rather than to wait for others
+	linearLeast  = 16<<10 + 1 // bytes of a vector that messages reduce in the order of AllreduceLinear
+)
 
 // shareReduction is the rest of AllreduceSlots, where each member reduces a part.
-func shareReduction(s *Schedule, t Team, in, v []byte) {
+func shareReduction(s *Schedule, t Team, in, v []byte, reduce func(off int, mine []byte)) {
 	mine := s.cut(v, t.Size, t.Me, t.Me+1)
-	reduceSlots(s, in, len(s.cut(v, t.Size, 0, t.Me)), mine, inDoubling)
+	reduce(len(s.cut(v, t.Size, 0, t.Me)), mine)
 	give(s, t, mine, len(v)/t.Size+s.elem)
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	for i := range t.Size {
 		if i != t.Me {
 			take(s, i, 0, s.cut(v, t.Size, i, i+1))
+		}
+	}
+}
+
+// reduceLinear is reduceSlots of a piece of v, which begins at a byte of it, in the order of AllreduceLinear: that goes by
+// which member v is the part of there.
+func reduceLinear(s *Schedule, t Team, in []byte, off int, mine, v []byte, at int) {
+	for i := range t.Size {
+		from := max(len(s.cut(v, t.Size, 0, i)), at+off)
+		to := min(len(s.cut(v, t.Size, 0, i+1)), at+off+len(mine))
+		if from < to {
+			from, to = from-at-off, to-at-off
+			reduceSlots(s, in, off+from, mine[from:to], inLinear-i)
 		}
 	}
 }
@@ -222,6 +237,21 @@ func ReduceScatterSlots(s *Schedule, t Team, in []byte, blocks [][]byte, out []b
 	give(s, t, in, len(in))
 	slotStep(s, slotAwait, everyMember, nil, nil)
 	reduceSlots(s, in, off, out, inHalving)
+}
+
+// reduceScatterPair is ReduceScatterSlots of two members, of which each gives what the other one reduces, piece by piece.
+func reduceScatterPair(s *Schedule, t Team, blocks [][]byte, out []byte) {
+	mine, theirs := blocks[t.Me], blocks[1-t.Me]
+	if overlap(mine, out) {
+		mine = s.Temp(len(mine))
+		s.Copy(mine, blocks[t.Me])
+	}
+	whole, piece := max(len(mine), len(theirs)), t.Slots.most()/s.elem*s.elem
+	for at := 0; at < whole; at += piece {
+		giveOf(s, t, pieceOf(theirs, at, piece), min(piece, whole-at), whole)
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		s.steps = append(s.steps, step{what: slotReduce, peer: inHalving, a: pieceOf(mine, at, piece), b: pieceOf(out, at, piece)})
+	}
 }
 
 // ScanSlots lets each member reduce the slots of those below it, as ScanChain does.
@@ -284,41 +314,80 @@ func AllgatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 	for _, b := range blocks {
 		longest = max(longest, len(b))
 	}
-	give(s, t, mine, longest)
-	s.Copy(blocks[t.Me], mine) // the line is on its way to the others
-	slotStep(s, slotAwait, everyMember, nil, nil)
-	for i, b := range blocks {
-		if i != t.Me {
-			take(s, i, 0, b)
+	piece := t.Slots.most()
+	for at := 0; at < longest; at += piece {
+		n := min(piece, longest-at)
+		giveOf(s, t, pieceOf(mine, at, n), n, longest)
+		if at == 0 {
+			s.Copy(blocks[t.Me], mine) // the line is on its way to the others
+		}
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		for i, b := range blocks {
+			if i != t.Me {
+				take(s, i, 0, pieceOf(b, at, n))
+			}
 		}
 	}
 }
 
-// GatherSlots lets the root copy the slots of all others.
+// pieceOf returns n bytes of b from at on, or what there is of them.
+func pieceOf(b []byte, at, n int) []byte { return b[min(at, len(b)):min(at+n, len(b))] }
+
+// GatherSlots lets the root copy the slots of all others, piece by piece. Their blocks have n bytes each.
 //
 // Why: as ReduceSlots.
-// Cost: p n b, with n bytes of a block.
-func GatherSlots(s *Schedule, t Team, mine, all []byte, root int) {
-	n := len(mine)
-	if t.Me != root {
-		give(s, t, mine, n)
-		return
-	}
-	give(s, t, nil, n)
-	s.Copy(all[root*n:(root+1)*n], mine)
-	slotStep(s, slotAwait, everyMember, nil, nil)
-	for i := range t.Size {
-		if i != root {
-			take(s, i, 0, all[i*n:(i+1)*n])
+// Cost: p n b.
+func GatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte, n, root int) {
+	first, piece := true, t.Slots.most()
+	for at := 0; first || at < n; at += piece { // once for nothing at all, too
+		part := min(piece, n-at)
+		if t.Me != root {
+			giveOf(s, t, mine[at:at+part], part, n)
+			first = false
+			continue
+		}
+		giveOf(s, t, nil, part, n)
+		if first {
+			s.Copy(blocks[root], mine)
+			first = false
+		}
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		for i, b := range blocks {
+			if i != root {
+				take(s, i, 0, b[at:at+part])
+			}
 		}
 	}
 }
 
-// ScatterSlots lets all members copy their block from the slot of the root.
+// ScatterSlots lets all members copy their block from the slot of the root, piece by piece.
 //
 // Why: as BcastSlots.
 // Cost: 2 n b, with n bytes in all.
 func ScatterSlots(s *Schedule, t Team, all, mine []byte, root int) {
+	whole, piece := len(mine), t.Slots.most()/t.Size
+	if whole <= piece {
+		scatterWhole(s, t, all, mine, root)
+		return
+	}
+	piece &^= slotLine - 1
+	for at := 0; at < whole; at += piece {
+		n := min(piece, whole-at)
+		if t.Me == root {
+			givePieces(s, t, all, at, n, whole)
+			continue
+		}
+		give(s, t, nil, piecesLen(t, n))
+		slotStep(s, slotAwait, root, nil, nil)
+		take(s, root, otherAt(t.Me, root)*n, mine[at:at+n])
+	}
+	if t.Me == root {
+		s.Copy(mine, all[root*whole:(root+1)*whole])
+	}
+}
+
+// scatterWhole is ScatterSlots in one piece, with the block of the root, too: that is one step.
+func scatterWhole(s *Schedule, t Team, all, mine []byte, root int) {
 	n := len(mine)
 	if t.Me == root {
 		give(s, t, all, t.Size*n)
@@ -330,52 +399,69 @@ func ScatterSlots(s *Schedule, t Team, all, mine []byte, root int) {
 	take(s, root, t.Me*n, mine)
 }
 
-// gatherPair is GatherSlots of two members, of which the other one than the root gives n bytes.
-func gatherPair(s *Schedule, t Team, mine []byte, blocks [][]byte, n, root int) {
+// givePieces begins a collective in which this member gives n bytes, from at on, of each block for another member: all has
+// those of all, of so many bytes.
+func givePieces(s *Schedule, t Team, all []byte, at, n, each int) {
+	giveInParts(s, t, piecesLen(t, n))
+	to := int32(lineMost) // of the ring
+	for i := range t.Size {
+		if i != t.Me {
+			s.steps = append(s.steps, step{what: slotPut, other: to, a: all[i*each+at:][:n]})
+			to += int32(n)
+		}
+	}
+	slotStep(s, slotLast, 0, nil, nil)
+}
+
+// piecesLen returns how many bytes pieces of n bytes for others have, which go into the ring however few those are.
+func piecesLen(t Team, n int) int { return max((t.Size-1)*n, lineMost+1) }
+
+// otherAt returns which of the pieces that another member gives is that of member.
+func otherAt(member, giver int) int {
+	if member > giver {
+		return member - 1
+	}
+	return member
+}
+
+// scatterPair is ScatterSlots of two members: blocks of any length.
+func scatterPair(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	if t.Me != root {
-		give(s, t, mine, n)
+		BcastSlots(s, t, mine, root)
 		return
 	}
-	give(s, t, nil, n)
-	s.Copy(blocks[root], mine)
-	slotStep(s, slotAwait, 1-root, nil, nil)
-	take(s, 1-root, 0, blocks[1-root])
+	BcastSlots(s, t, blocks[1-root], root)
+	s.Copy(mine, blocks[root])
 }
 
-// scatterPair is ScatterSlots of two members, of which the other one than the root gets n bytes.
-func scatterPair(s *Schedule, t Team, blocks [][]byte, mine []byte, n, root int) {
-	if t.Me == root {
-		give(s, t, blocks[1-root], n)
-		s.Copy(mine, blocks[root])
-		return
-	}
-	give(s, t, nil, n)
-	slotStep(s, slotAwait, root, nil, nil)
-	take(s, root, 0, mine)
-}
-
-// swapPair is swapSlots of blocks of any length, which have n bytes together.
-func swapPair(s *Schedule, t Team, out, in []Block, n int) {
+// swapPair is swapSlots of blocks of any length.
+func swapPair(s *Schedule, t Team, out, in []Block) {
 	to, from := out[1-t.Me], in[1-t.Me]
 	if to.cursor != 0 {
 		packed := Flat(s.Temp(s.Len(to)))
 		s.copyBlock(packed, to)
 		to = packed
 	}
-	give(s, t, to.b, n)
-	s.copyBlock(in[t.Me], out[t.Me])
-	slotStep(s, slotAwait, everyMember, nil, nil)
-	if from.cursor == 0 {
-		take(s, 1-t.Me, 0, from.b)
-		return
+	room := from
+	if from.cursor != 0 {
+		room = Flat(s.Temp(s.Len(from)))
 	}
-	packed := Flat(s.Temp(s.Len(from)))
-	take(s, 1-t.Me, 0, packed.b)
-	s.copyBlock(from, packed)
+	whole, piece := max(len(to.b), len(room.b)), t.Slots.most()
+	for at := 0; at == 0 || at < whole; at += piece {
+		give(s, t, pieceOf(to.b, at, piece), len(pieceOf(to.b, at, piece))+len(pieceOf(room.b, at, piece)))
+		if at == 0 {
+			s.copyBlock(in[t.Me], out[t.Me])
+		}
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		take(s, 1-t.Me, 0, pieceOf(room.b, at, piece))
+	}
+	if from.cursor != 0 {
+		s.copyBlock(from, room)
+	}
 }
 
-// AlltoallSlots lets each member copy its blocks from the slots of all. More than two give their own blocks, too, where they are short: that
-// is one step.
+// AlltoallSlots lets each member copy its blocks from the slots of all, piece by piece. More than two give their own blocks, too, where
+// they are short: that is one step.
 //
 // Why: as AllgatherSlots.
 // Cost: p a + 2 n b, with n bytes in all.
@@ -387,37 +473,31 @@ func AlltoallSlots(s *Schedule, t Team, out, in []byte) {
 		return
 	}
 	me := t.Me * each
-	own := out[me : me+each]
-	short := len(out) <= shortMost
-	if short {
+	if len(out) <= shortMost {
 		give(s, t, out, len(out))
-	} else {
-		giveOthers(s, t, out[:me], out[me+each:])
-	}
-	s.Copy(in[me:me+each], own)
-	slotStep(s, slotAwait, everyMember, nil, nil)
-	for i := range t.Size {
-		at := me
-		if !short && i < t.Me {
-			at -= each // its own block is not there
+		s.Copy(in[me:me+each], out[me:me+each])
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		for i := range t.Size {
+			if i != t.Me {
+				take(s, i, me, in[i*each:(i+1)*each])
+			}
 		}
-		if i != t.Me {
-			take(s, i, at, in[i*each:(i+1)*each])
+		return
+	}
+	piece := t.Slots.most() / max(t.Size-1, 1) &^ (slotLine - 1)
+	for at := 0; at < each; at += piece {
+		n := min(piece, each-at)
+		givePieces(s, t, out, at, n, each)
+		if at == 0 {
+			s.Copy(in[me:me+each], out[me:me+each])
+		}
+		slotStep(s, slotAwait, everyMember, nil, nil)
+		for i := range t.Size {
+			if i != t.Me {
+				take(s, i, otherAt(t.Me, i)*n, in[i*each+at:][:n])
+			}
 		}
 	}
-}
-
-// giveOthers gives what is before the own block of a vector, and what is behind it. Both together are too long for a line.
-func giveOthers(s *Schedule, t Team, before, behind []byte) {
-	giveInParts(s, t, len(before)+len(behind))
-	at := lineMost // of the ring
-	for _, v := range [2][]byte{before, behind} {
-		if len(v) > 0 {
-			s.steps = append(s.steps, step{what: slotPut, other: int32(at), a: v})
-		}
-		at += len(v)
-	}
-	slotStep(s, slotLast, 0, nil, nil)
 }
 
 // reduceNearMost is how many bytes one rank of a host reduces for all: 8 ranks on two hosts took

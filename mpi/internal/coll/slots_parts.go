@@ -13,7 +13,7 @@ import (
 // table alone.
 const (
 	partWord  = 2
-	inMessage = 1<<(8*partWord) - 1 // in place of an end: swapMost and lineMost are less
+	inMessage = 1<<(8*partWord) - 1 // in place of an end: tableMost and lineMost are less
 )
 
 // partsAt returns where the table of k blocks is, and where the blocks begin that have n bytes together: in
@@ -46,10 +46,10 @@ func giveParts(s *Schedule, t Team, blocks [][]byte, own int) (messages bool) {
 			all += len(b)
 		}
 	}
-	p := beginParts(s, t, len(blocks), all, t.Slots.most())
+	p := beginParts(s, t, len(blocks), all, tableOf(t.Size))
 	p.joins = true
 	_, at := partsAt(len(blocks), all)
-	messages = at+all > lineMost+t.Slots.most()
+	messages = at+all > lineMost+tableOf(t.Size)
 	for i, b := range blocks {
 		switch {
 		case messages:
@@ -116,7 +116,7 @@ func (p *partTable) end(s *Schedule) {
 // Why: as GatherSlots.
 // Cost: 2 p n b, with n bytes of a block.
 func gatherParts(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
-	most := t.Slots.most()
+	most := tableOf(t.Size)
 	if t.Me != root {
 		given := s.Blocks(1)
 		given[0] = mine
@@ -148,7 +148,7 @@ func gatherParts(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 // Cost: 2 n b, with n bytes in all.
 func scatterParts(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	if t.Me != root {
-		give(s, t, nil, t.Slots.most())
+		give(s, t, nil, tableOf(t.Size))
 		slotStep(s, slotAwait, root, nil, nil)
 		pick(s, root, t.Me, t.Size, mine)
 		s.steps[len(s.steps)-1].what = slotPickOr
@@ -201,7 +201,7 @@ func (sl *Slots) part(member int, part int32) (at, n int, message bool) {
 		return 0, 0, true
 	}
 	before, all := lastEnd(ends, i), lastEnd(ends, k)
-	if _, at = partsAt(k, all); before > end || end > all || at+all > lineMost+swapOf(len(sl.sequence)) {
+	if _, at = partsAt(k, all); before > end || end > all || at+all > lineMost+tableOf(len(sl.sequence)) {
 		return 0, -1, false // no table of parts
 	}
 	return at + before, end - before, false

@@ -19,7 +19,7 @@ func TestSlots_parts(t *testing.T) {
 		{"full line", 4, (lineMost - 4*partWord) / 3, 0, true},
 		{"more than a line", 4, (lineMost-4*partWord)/3 + 1, 0, false},
 		{"table in the ring", 40, 3, 7, false},
-		{"longest", 4, slotMost / 3, 0, false},
+		{"longest", 4, tableMost / 3, 0, false},
 	} {
 		memory := words(SlotsSize(c.n))
 		var teams []Team

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -216,7 +217,7 @@ func TestSlots_whereTheyFit(t *testing.T) {
 			}
 		}
 	}
-	if use := (Team{Size: 2, Slots: NewSlots(memory, 0, 2, nobody{})}).choose(ofAllreduce, 256<<10); use != linear {
+	if use := (Team{Size: 2, Slots: NewSlots(memory, 0, 2, nobody{})}).choose(ofAllreduce, 256<<10); use != slots {
 		t.Errorf("Allreduce of 256 KiB of two members: %v", use)
 	}
 	for bytes, want := range map[int]algorithm{8: doubling, 64 << 10: doubling, 256 << 10: linear} {
@@ -225,28 +226,44 @@ func TestSlots_whereTheyFit(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		members, bytes int
-		want           bool
-	}{{2, pairMost, true}, {2, pairMost + 8, false}, {3, pairMost + 8, true}} {
-		team, swapped := Team{Size: c.members, Slots: NewSlots(memory, 0, c.members, nobody{})}, c.bytes
-		if c.members == 2 { // each gives half of it
-			swapped *= 2
-		}
+		members, bytes int    // of a vector, or of all blocks that a member gives, or gets in Gather
+		by             string // messages
+	}{
+		{2, 128 << 10, ""},
+		{2, 128<<10 + 8, "Bcast, Reduce, Scan"},
+		{2, 256<<10 + 8, "Bcast, Reduce, ReduceScatter, Scan"},
+		{2, 4 << 20, "Bcast, Reduce, ReduceScatter, Scan"},
+		{4, 64 << 10, ""},
+		{4, 256 << 10, "ReduceScatter"},
+		{4, 1 << 20, "Allgather, Alltoall, Bcast, Reduce, ReduceScatter, Scan, Scatter"},
+		{6, 96 << 10, "Alltoall, ReduceScatter"},
+		{6, 192 << 10, "Allgather, Alltoall, Bcast, ReduceScatter, Scan, Scatter"},
+		{8, 32 << 10, ""},
+		{8, 64 << 10, "Alltoall, ReduceScatter"},
+	} {
+		team := Team{Size: c.members, Slots: NewSlots(words(SlotsSize(c.members)), 0, c.members, nobody{})}
+		each := c.bytes / c.members
+		all := each * c.members
 		for name, plan := range map[string]func(s *Schedule){
-			"Bcast":     func(s *Schedule) { Bcast(s, team, words(c.bytes), 0) },
-			"Reduce":    func(s *Schedule) { Reduce(s, team, words(c.bytes), words(c.bytes), 0) },
-			"Scan":      func(s *Schedule) { Scan(s, team, words(c.bytes), words(c.bytes), false) },
-			"Allgather": func(s *Schedule) { Allgather(s, team, words(c.bytes), words(c.members*c.bytes)) },
-			"Allgatherv": func(s *Schedule) {
-				Allgatherv(s, team, words(c.bytes), s.Even(words(c.members*c.bytes), c.members))
+			"Bcast":      func(s *Schedule) { Bcast(s, team, words(c.bytes), 0) },
+			"Reduce":     func(s *Schedule) { Reduce(s, team, words(c.bytes), words(c.bytes), 0) },
+			"Scan":       func(s *Schedule) { Scan(s, team, words(c.bytes), words(c.bytes), false) },
+			"Allgather":  func(s *Schedule) { Allgather(s, team, words(c.bytes), words(c.members*c.bytes)) },
+			"Allgatherv": func(s *Schedule) { Allgatherv(s, team, words(each), s.Even(words(all), c.members)) },
+			"Alltoall":   func(s *Schedule) { Alltoall(s, team, words(all), words(all)) },
+			"Gather":     func(s *Schedule) { Gather(s, team, words(each), words(all), 0) },
+			"Scatter":    func(s *Schedule) { Scatter(s, team, words(all), words(each), 0) },
+			"ReduceScatter": func(s *Schedule) {
+				in := words(all)
+				ReduceScatter(s, team, in, s.Even(in, c.members), words(each))
 			},
-			"Alltoall": func(s *Schedule) { Alltoall(s, team, words(swapped), words(swapped)) },
 		} {
 			var s Schedule
-			s.Reduction(xor{}, 8, true)
+			s.Reduction(xor{}, 4, true)
 			plan(&s)
-			if got := slices.ContainsFunc(s.steps, func(st step) bool { return st.what == slotGive }); got != c.want {
-				t.Errorf("%s of %d bytes of %d members goes through slots: %v, want %v", name, c.bytes, c.members, got, c.want)
+			want := !slices.Contains(strings.Split(c.by, ", "), name)
+			if got := slices.ContainsFunc(s.steps, func(st step) bool { return st.what == slotGive }); got != want {
+				t.Errorf("%s of %d bytes of %d members goes through slots: %v, want %v", name, c.bytes, c.members, got, want)
 			}
 		}
 	}
@@ -305,7 +322,7 @@ func TestSlots_lengthsDiffer(t *testing.T) {
 // Two members swap and reduce vectors of any length, in pieces where they are long.
 func TestSlots_two(t *testing.T) {
 	const most = slotMost
-	for _, n := range []int{8, lineMost, 64, most, most + 8, 2*most + 64, pairMost} {
+	for _, n := range []int{8, lineMost, 64, most, most + 8, 2*most + 64, 5 * most} {
 		share := slotted()
 		var sums, all, swapped, in, out [2][]byte
 		err := world(2, func(s *Schedule, t Team) {
@@ -470,10 +487,10 @@ func TestSlots_partOfRing(t *testing.T) {
 		{2, 256, false, ringShort, ringShort},
 		{2, shortMost, false, ringShort, ringShort},
 		{2, 4 << 10, false, ringShort, ringMost},
-		{2, pairMost, false, ringSlots * pairMost, ringMost},
-		{4, pairMost, false, ringSlots * pairMost, ringSlots * pairMost},
+		{2, 16 << 10, false, ringSlots * 16 << 10, ringMost},
+		{4, 16 << 10, false, ringSlots * 16 << 10, ringSlots * 16 << 10},
 		{4, slotMost, true, ringMost, ringMost},
-		{4, swapMost, false, ringSlots * swapMost, ringSlots * swapMost},
+		{4, tableMost, false, ringSlots * tableMost, ringSlots * tableMost},
 		{4, longestOf(4), false, ringMost, ringMost},
 		{64, 4 << 10, false, ringShort, ringShort},
 	} {

@@ -62,7 +62,8 @@ type rule struct {
 type table struct {
 	name         string
 	flat, hosts  []rule
-	near         []rule      // before flat, for ranks of one host, if they have Slots where a row is about these
+	near         []rule      // before oneHost, for ranks of one host that have Slots
+	oneHost      []rule      // before flat, for ranks of one host
 	nearHosts    []rule      // before hosts, where those of all hosts have Slots
 	has, onHosts []algorithm // onHosts: further ones there
 }
@@ -108,8 +109,13 @@ func (t Team) chooseFlat(c collective, bytes int) algorithm {
 			return use
 		}
 	}
+	if t.slotted() {
+		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok {
+			return use
+		}
+	}
 	if t.slotted() || t.OneHost {
-		if use, ok := firstFit(tables[c].near, bytes, t.Size); ok && (use != slots || t.slotted()) {
+		if use, ok := firstFit(tables[c].oneHost, bytes, t.Size); ok {
 			return use
 		}
 	}

@@ -33,7 +33,7 @@ func TestTables_fitAll(t *testing.T) {
 				t.Errorf("%s: the last row is not for all", tab.name)
 			}
 		}
-		for _, r := range tab.flat {
+		for _, r := range slices.Concat(tab.flat, tab.near, tab.oneHost) {
 			if !slices.Contains(tab.has, r.use) {
 				t.Errorf("%s has no %v where nobody shares a host", tab.name, r.use)
 			}
