@@ -446,7 +446,7 @@ func swapPair(s *Schedule, t Team, out, in []Block) {
 	if from.cursor != 0 {
 		room = Flat(s.Temp(s.Len(from)))
 	}
-	whole, piece := max(len(to.b), len(room.b)), t.Slots.most()
+	whole, piece := max(len(to.b), len(room.b)), t.Slots.most()/2 // both together have room
 	for at := 0; at == 0 || at < whole; at += piece {
 		give(s, t, pieceOf(to.b, at, piece), len(pieceOf(to.b, at, piece))+len(pieceOf(room.b, at, piece)))
 		if at == 0 {
