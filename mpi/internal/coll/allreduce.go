@@ -6,7 +6,7 @@ package coll
 // for 64 KiB, 645, 516 and 338 for 256 KiB. Two on each of two hosts took, on 2 cores and
 // with slots, 33 us by hosts and 36 by multiLeader for 4 KiB, 106 and 247 for 64 KiB, 433 and
 // 594 for 256 KiB, 1.9 and 1.2 ms for 1 MiB. Linear and multiLeader have p^2 messages, so many
-// ranks use them for long vectors at most. 2 of one host with 2 cores took 14 us by slots and 27 by linear for 128 KiB, 62 and 59 for 512 KiB; 4 took
+// ranks use them for long vectors at most. 2 of one host with 2 cores took 14 us by slots and 27 by linear for 128 KiB, 34 and 41 for 512 KiB by linear and by slots from huge pages; 4 took
 // 66 and 122 us for 128 KiB, 0.15 and 0.15 ms for 256 KiB; 6 took 124 and 115 us for 64 KiB, 235 and 345 for 128 KiB; 8 took 123 and 189 for 32 KiB.
 var allreduceTable = table{
 	name: "allreduce",
@@ -20,7 +20,7 @@ var allreduceTable = table{
 	},
 	near: []rule{
 		{upTo: 16 << 10, use: slots},
-		{upTo: 512 << 10, most: 2, use: slots},
+		{upTo: 256 << 10, most: 2, use: slots},
 		{upTo: 128 << 10, most: 4, use: slots},
 		{upTo: 32 << 10, most: 8, use: slots},
 		{upTo: 64 << 10, most: 6, use: linear},

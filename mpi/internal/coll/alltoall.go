@@ -56,14 +56,10 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 // and 82 for 10 KiB, 8 took 220 and 160 for 16 KiB.
 const piecesFew = 4
 
-// swapMost is how many bytes two members give each other at most in blocks of any length: where these lie elsewhere than side by
-// side, slots want a copy of all of it.
-const swapMost = 4 << 20
-
 // Alltoallv is Alltoall with blocks of any length: member j must expect as much
 // from this one as out[j] has.
 func Alltoallv(s *Schedule, t Team, out, in []Block) {
-	if t.pair() && s.Len(out[1-t.Me])+s.Len(in[1-t.Me]) <= swapMost { // both know how long what both give is
+	if t.Size == 2 && t.inPieces(max(s.Len(out[1-t.Me]), s.Len(in[1-t.Me]))).slotted() { // both know how long what both give is
 		swapPair(s, t, out, in)
 		return
 	}

@@ -39,12 +39,8 @@ func (t Team) evenAt(s *Schedule, all []byte, root int) [][]byte {
 // Gatherv is Gather of blocks of any length: blocks are those of all members at the root, and nil elsewhere.
 func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	switch {
-	case t.pair():
-		n := len(mine)
-		if t.Me == root {
-			n = len(blocks[1-root])
-		}
-		GatherSlots(s, t, mine, blocks, n, root)
+	case t.pair(mine, blocks, root):
+		GatherSlots(s, t, mine, blocks, t.given(mine, blocks, root), root)
 	case t.Size > 2 && t.slotted():
 		gatherParts(s, t, mine, blocks, root)
 	default:
@@ -52,5 +48,16 @@ func Gatherv(s *Schedule, t Team, mine []byte, blocks [][]byte, root int) {
 	}
 }
 
-// pair reports whether these are two members with slots: both know how long the blocks of Gatherv and Scatterv are.
-func (t Team) pair() bool { return t.Size == 2 && t.slotted() }
+// pair reports whether these are two members of whose blocks that of the other one than the root goes through slots in Gatherv and Scatterv: both
+// know how long it is.
+func (t Team) pair(mine []byte, blocks [][]byte, root int) bool {
+	return t.Size == 2 && t.inPieces(t.given(mine, blocks, root)).slotted()
+}
+
+// given returns how long the block is that one of two members gives to the other one.
+func (t Team) given(mine []byte, blocks [][]byte, root int) int {
+	if t.Me == root {
+		return len(blocks[1-root])
+	}
+	return len(mine)
+}

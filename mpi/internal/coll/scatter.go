@@ -4,7 +4,7 @@ package coll
 // blocks that all of member root consists of. mine may be in its place there.
 func Scatter(s *Schedule, t Team, all, mine []byte, root int) {
 	note(s, t, root)
-	switch use := t.inPieces(t.Size*len(mine)).choose(ofGather, len(mine)); {
+	switch use := t.inPieces((t.Size-1)*len(mine)).choose(ofGather, len(mine)); {
 	case len(mine) == 0:
 	case len(mine) <= scatterHostsMost && t.Hosts != nil && t.Hosts.inOrder && t.nearAll(t.Hosts.most*len(mine)):
 		ScatterHosts(s, t, all, mine, root)
@@ -26,7 +26,7 @@ const scatterHostsMost = 4 << 10
 func Scatterv(s *Schedule, t Team, blocks [][]byte, mine []byte, root int) {
 	note(s, t, root)
 	switch {
-	case t.pair():
+	case t.pair(mine, blocks, root):
 		scatterPair(s, t, blocks, mine, root)
 	case t.Size > 2 && t.slotted():
 		scatterParts(s, t, blocks, mine, root)

@@ -1,7 +1,6 @@
 package coll
 
 import (
-	"math"
 	"math/bits"
 	"sync/atomic"
 
@@ -119,15 +118,6 @@ func slotOf(members int) int { return min(longestOf(members), slotMost) }
 
 // tableOf is slotOf for blocks with a table, in one piece.
 func tableOf(members int) int { return min(longestOf(members), tableMost) }
-
-// piecesOf returns the bytes of the longest vector that goes through slots in pieces. More has no room in the ring at the same time, so
-// that members that take turns on processors would wait for the turns of others between. Two have one each, as a rule.
-func piecesOf(members int) int {
-	if members == 2 {
-		return math.MaxInt
-	}
-	return ringOf(members)
-}
 
 // SlotsUsed returns which bytes of the slots of a member, of so many, most collectives use.
 func SlotsUsed(member, members int) (off, n int) {

@@ -46,7 +46,7 @@ func TestSlots_pieces(t *testing.T) {
 
 func TestSlots_piecesOfPairs(t *testing.T) {
 	const most = slotMost
-	for _, lengths := range [][2]int{{0, 8}, {8, 0}, {most, most + 8}, {3*most - 8, 16}, {24, 5*most + 16}, {4*most + 8, 5 * most}} {
+	for _, lengths := range [][2]int{{0, 8}, {8, 0}, {most, most + 8}, {3*most - 8, 16}, {24, 4 * most}, {4 * most, 3*most + 8}} {
 		share, all := slotted(), lengths[0]+lengths[1]
 		in, own, sums, shifts := bufs(2, all), bufs(2, all), bufs(2, all), bufs(2, lineMost+1)
 		out, swapped, scattered, gathered := bufs(2, all), bufs(2, all), bufs(2, all), bufs(2, all)
@@ -57,7 +57,7 @@ func TestSlots_piecesOfPairs(t *testing.T) {
 			s.Reduction(xor{}, 4, true)
 			ReduceScatter(s, t, in[me], blocks(in[me]), sums[me][:n])
 			ReduceScatter(s, t, own[me], blocks(own[me]), own[me][:n]) // in place
-			BcastSlots(s, t, shifts[me], 0) // what follows begins somewhere in the ring
+			BcastSlots(s, t, shifts[me], 0)                            // what follows begins somewhere in the ring
 			var to, from [2]Block
 			to[1-me], from[1-me] = Flat(out[me][:n]), Flat(swapped[me][:lengths[1-me]])
 			Alltoallv(s, t, to[:], from[:])

@@ -231,8 +231,8 @@ func TestSlots_whereTheyFit(t *testing.T) {
 	}{
 		{2, 128 << 10, ""},
 		{2, 128<<10 + 8, "Bcast, Reduce, Scan"},
-		{2, 256<<10 + 8, "Bcast, Reduce, ReduceScatter, Scan"},
-		{2, 4 << 20, "Bcast, Reduce, ReduceScatter, Scan"},
+		{2, 512 << 10, "Allgather, Bcast, Reduce, ReduceScatter, Scan"},
+		{2, 1 << 20, "Allgather, Allgatherv, Alltoall, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter"},
 		{4, 64 << 10, ""},
 		{4, 256 << 10, "ReduceScatter"},
 		{4, 1 << 20, "Allgather, Alltoall, Bcast, Reduce, ReduceScatter, Scan, Scatter"},
