@@ -79,7 +79,7 @@ func (s *Schedule) allreduceBy(t Team, v []byte) algorithm {
 	switch {
 	case use == multiLeader && (few || t.Hosts.least == 1):
 		return hosts
-	case use == slots && !s.commutes && t.Size > 2 && len(v) >= linearLeast:
+	case use == slots && !s.commutes && !few && t.Size > 2 && len(v) >= linearLeast:
 		return linear
 	case use == hosts, use == multiLeader, use == slots:
 	case few:

@@ -405,11 +405,20 @@ func scatterWhole(s *Schedule, t Team, all, mine []byte, root int) {
 // those of all, of so many bytes.
 func givePieces(s *Schedule, t Team, all []byte, at, n, each int) {
 	giveInParts(s, t, piecesLen(t, n))
-	to := int32(lineMost) // of the ring
+	to := lineMost // of the ring
+	put := func(b []byte) {
+		if len(b) > 0 {
+			s.steps = append(s.steps, step{what: slotPut, other: int32(to), a: b})
+			to += len(b)
+		}
+	}
+	if n == each { // they lie side by side
+		put(all[:t.Me*each])
+		put(all[(t.Me+1)*each:])
+	}
 	for i := range t.Size {
-		if i != t.Me {
-			s.steps = append(s.steps, step{what: slotPut, other: to, a: all[i*each+at:][:n]})
-			to += int32(n)
+		if i != t.Me && n < each {
+			put(all[i*each+at:][:n])
 		}
 	}
 	slotStep(s, slotLast, 0, nil, nil)

@@ -269,6 +269,22 @@ func TestSlots_whereTheyFit(t *testing.T) {
 	}
 }
 
+// Long vectors go through slots in the order of AllreduceLinear only if the operation commutes, and where there is an element for each member.
+func TestSlots_allreduceBy(t *testing.T) {
+	team := Team{Size: 4, Slots: NewSlots(words(SlotsSize(4)), 0, 4, nobody{})}
+	for _, c := range []struct {
+		elem     int
+		commutes bool
+		want     algorithm
+	}{{4, true, slots}, {4, false, linear}, {8 << 10, true, slots}, {8 << 10, false, slots}} {
+		var s Schedule
+		s.Reduction(xor{}, c.elem, c.commutes)
+		if use := s.allreduceBy(team, words(24<<10)); use != c.want {
+			t.Errorf("%+v: %v", c, use)
+		}
+	}
+}
+
 // An element that is longer than a slot goes by messages, on hosts as well.
 func TestSlots_longElement(t *testing.T) {
 	const elem = slotMost + 64
