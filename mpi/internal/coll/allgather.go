@@ -37,7 +37,7 @@ func Allgather(s *Schedule, t Team, mine, all []byte) {
 		AllgatherHosts(s, t, mine, all)
 		return
 	}
-	t = t.inPieces(len(mine))
+	t = t.swaps(len(mine))
 	switch use = t.choose(ofAllgather, len(all)); {
 	case use == doubling && t.Size == powerBelow(t.Size):
 		AllgatherDoubling(s, t, mine, all)
@@ -59,7 +59,7 @@ func Allgatherv(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 	case use == hosts && total == longest*len(blocks):
 		allgatherEven(s, t, mine, blocks)
 	default:
-		t = t.inPieces(longest)
+		t = t.swaps(longest)
 		t.choose(ofAllgather, total).allgather(s, t, mine, blocks)
 	}
 }

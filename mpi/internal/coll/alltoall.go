@@ -33,7 +33,7 @@ func Alltoall(s *Schedule, t Team, out, in []byte) {
 	}
 	shared := t
 	if n := len(out) - len(out)/t.Size; t.Size <= piecesFew { // for others
-		t = t.inPieces(n)
+		t = t.swaps(n)
 	} else {
 		t = t.within(n)
 	}
@@ -59,7 +59,7 @@ const piecesFew = 4
 // Alltoallv is Alltoall with blocks of any length: member j must expect as much
 // from this one as out[j] has.
 func Alltoallv(s *Schedule, t Team, out, in []Block) {
-	if t.Size == 2 && t.inPieces(max(s.Len(out[1-t.Me]), s.Len(in[1-t.Me]))).slotted() { // both know how long what both give is
+	if t.Size == 2 && t.within(max(s.Len(out[1-t.Me]), s.Len(in[1-t.Me]))).slotted() { // both know how long what both give is
 		swapPair(s, t, out, in)
 		return
 	}

@@ -62,7 +62,7 @@ func TestAlltoallParts_messages(t *testing.T) {
 		want             int
 	}{
 		{4, 16 << 10, 2, "", 1}, {4, 16<<10 + 1, 2, "", 3}, {8, 4 << 10, 4, "", 1}, {7, 100, 4, "", 1},
-		{4, 4 << 10, 4, "", 0}, {4, tableMost / 3, 4, "", 0}, {4, tableMost/3 + 1, 4, "", 3}, {4, 100, 2, "alltoall.hosts=linear", 3}, {4, 100, 4, "alltoall=linear", 3}, {2, ringMost, 2, "", 0}, {2, ringMost + 1, 2, "", 1},
+		{4, 4 << 10, 4, "", 0}, {4, tableMost / 3, 4, "", 0}, {4, tableMost/3 + 1, 4, "", 3}, {4, 100, 2, "alltoall.hosts=linear", 3}, {4, 100, 4, "alltoall=linear", 3}, {2, slotMost, 2, "", 0}, {2, slotMost + 1, 2, "", 1},
 	} {
 		share, place := slotted(), func(r int) int { return r / c.perHost }
 		for me := range c.n {

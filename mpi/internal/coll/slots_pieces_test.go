@@ -60,7 +60,7 @@ func TestSlots_piecesOfPairs(t *testing.T) {
 			BcastSlots(s, t, shifts[me], 0)                            // what follows begins somewhere in the ring
 			var to, from [2]Block
 			to[1-me], from[1-me] = Flat(out[me][:n]), Flat(swapped[me][:lengths[1-me]])
-			Alltoallv(s, t, to[:], from[:])
+			swapPair(s, t, to[:], from[:])
 			var root [][]byte
 			if me == 1 {
 				root = blocks(in[me])

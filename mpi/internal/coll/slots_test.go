@@ -230,8 +230,8 @@ func TestSlots_whereTheyFit(t *testing.T) {
 		by             string // messages
 	}{
 		{2, 128 << 10, ""},
-		{2, 128<<10 + 8, "Bcast, Reduce, Scan"},
-		{2, 512 << 10, "Allgather, Bcast, Reduce, ReduceScatter, Scan"},
+		{2, 128<<10 + 8, "Allgather, Bcast, Reduce, Scan"},
+		{2, 512 << 10, "Allgather, Allgatherv, Alltoall, Bcast, Reduce, ReduceScatter, Scan"},
 		{2, 1 << 20, "Allgather, Allgatherv, Alltoall, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter"},
 		{4, 64 << 10, ""},
 		{4, 256 << 10, "ReduceScatter"},
