@@ -3,7 +3,8 @@ package coll
 // reduceTable is from runs of 4 ranks over UDP on loopback: up the tree they took
 // 95 us, by Rabenseifner's 110 for 64 KiB, 227 and 260 us for 256 KiB, 1.16 and
 // 0.83 ms for 1 MiB. 4 ranks of one host with 2 cores took 10 us by slots and 48 up the tree for 64 KiB, 27 and 94 for
-// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; 2 took 16 us by slots and 27 by messages for 256 KiB, 49 and 41 for 512 KiB; 8 took
+// 256 KiB, 0.39, 0.30 and by Rabenseifner's 0.74 ms for 1 MiB; 2 took 7.1 us by slots and 11 by messages for 128 KiB,
+// 25 and 20 for 256 KiB from huge pages; 8 took
 // 0.74 ms up the tree and 1.25 by Rabenseifner's for 1 MiB.
 var reduceTable = table{
 	name: "reduce",

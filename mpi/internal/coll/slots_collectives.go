@@ -48,15 +48,15 @@ func (t Team) swaps(n int) Team {
 // swapSlots gives out to the other one of two members, and takes in, which is as long, from it, piece by piece.
 // Meanwhile it copies mine, which is this member's own, to own.
 func swapSlots(s *Schedule, t Team, out, in, mine, own []byte) {
-	for whole, first := len(out), true; len(out) > 0; first = false {
-		part, rest := t.slotOf(out, 1)
-		giveOf(s, t, part, len(part), whole)
-		if first {
+	piece := t.Slots.most()
+	for at := 0; at < len(out); at += piece {
+		part := pieceOf(out, at, piece)
+		give(s, t, part, len(part))
+		if at == 0 {
 			s.Copy(own, mine)
 		}
 		slotStep(s, slotAwait, everyMember, nil, nil)
-		take(s, 1-t.Me, 0, in[:len(part)])
-		out, in = rest, in[len(part):]
+		take(s, 1-t.Me, 0, pieceOf(in, at, piece))
 	}
 }
 
@@ -261,7 +261,7 @@ func reduceScatterPair(s *Schedule, t Team, blocks [][]byte, out []byte) {
 	}
 	whole, piece := max(len(mine), len(theirs)), t.Slots.most()/s.elem*s.elem
 	for at := 0; at < whole; at += piece {
-		giveOf(s, t, pieceOf(theirs, at, piece), min(piece, whole-at), whole)
+		give(s, t, pieceOf(theirs, at, piece), min(piece, whole-at))
 		slotStep(s, slotAwait, everyMember, nil, nil)
 		s.steps = append(s.steps, step{what: slotReduce, peer: inHalving, a: pieceOf(mine, at, piece), b: pieceOf(out, at, piece)})
 	}
@@ -330,7 +330,7 @@ func AllgatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte) {
 	piece := t.Slots.most()
 	for at := 0; at < longest; at += piece {
 		n := min(piece, longest-at)
-		giveOf(s, t, pieceOf(mine, at, n), n, longest)
+		give(s, t, pieceOf(mine, at, n), n)
 		if at == 0 {
 			s.Copy(blocks[t.Me], mine) // the line is on its way to the others
 		}
@@ -351,18 +351,16 @@ func pieceOf(b []byte, at, n int) []byte { return b[min(at, len(b)):min(at+n, le
 // Why: as ReduceSlots.
 // Cost: p n b.
 func GatherSlots(s *Schedule, t Team, mine []byte, blocks [][]byte, n, root int) {
-	first, piece := true, t.Slots.most()
-	for at := 0; first || at < n; at += piece { // once for nothing at all, too
+	piece := t.Slots.most()
+	for at := 0; at == 0 || at < n; at += piece { // once for nothing at all, too
 		part := min(piece, n-at)
 		if t.Me != root {
-			giveOf(s, t, mine[at:at+part], part, n)
-			first = false
+			give(s, t, mine[at:at+part], part)
 			continue
 		}
-		giveOf(s, t, nil, part, n)
-		if first {
+		give(s, t, nil, part)
+		if at == 0 {
 			s.Copy(blocks[root], mine)
-			first = false
 		}
 		slotStep(s, slotAwait, everyMember, nil, nil)
 		for i, b := range blocks {
