@@ -57,8 +57,9 @@ const (
 // A ring has room for a row of long records, so that the sender of one does not wait for the receiver; short
 // ones go by the dozen and more into the first part of it, which stays in the caches nearest to both cores.
 const (
-	shortRecords = 64 << 10 // bytes
-	recordsAhead = 64       // of one length are as many as are of use
+	shortRecords = 64 << 10        // bytes
+	recordsAhead = 64              // of one length are as many as are of use
+	aheadMost    = 2<<10 + granule // bytes of a record: longer ones are written without their lines being read, see mem.CopyAcross
 )
 
 // recordLen returns how many bytes a record with a payload of n bytes takes.
@@ -166,7 +167,8 @@ func (w *writer) reserve(n int) (dst []byte, ok bool) {
 
 // commit publishes the payload, of which n bytes were written.
 func (w *writer) commit(n int) {
-	end := w.start + recordLen(n)
+	need := recordLen(n)
+	end := w.start + need
 	if end > w.clean {
 		w.wipe(end)
 	}
@@ -179,17 +181,29 @@ func (w *writer) commit(n int) {
 		w.header(w.next).Store(present | skip)
 	}
 	w.next = end
-	if ahead := end + granule; ahead > w.clean && ahead+granule <= w.limit {
-		w.wipe(ahead)
+	if end+granule+need <= w.limit {
+		w.ahead(end+granule, need)
 	}
 }
 
-// wipe makes the header at pos 0. That takes the cache line from the receiver,
-// that had it a lap ago; so a small record finds it done, when the record before
-// was published, and there is no wait for that.
+// wipe makes the header at pos 0.
 func (w *writer) wipe(pos uint64) {
 	binary.NativeEndian.PutUint64(w.data[pos&w.mask:], 0)
 	w.clean = pos
+}
+
+// ahead takes the cache lines that a record like the last one needs, of n bytes from pos on, from the receiver,
+// that had them a lap ago, so that there is no wait for them before that record is published. Of a record
+// of one line that is the header behind it, which it finds wiped.
+func (w *writer) ahead(pos, n uint64) {
+	switch off := pos & w.mask; {
+	case n == granule:
+		if pos > w.clean {
+			w.wipe(pos)
+		}
+	case n <= aheadMost:
+		mem.PrefetchWrite(w.data[off:min(off+n, uint64(len(w.data)))])
+	}
 }
 
 // room reads the head anew, which costs a cache miss, and reports whether
