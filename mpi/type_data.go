@@ -1,8 +1,6 @@
 package mpi
 
 import (
-	"math/bits"
-
 	"github.com/xwarp/xwarp/internal/base/mem"
 	"github.com/xwarp/xwarp/mpi/internal/dtype"
 )
@@ -66,11 +64,8 @@ func (d *Data) size() int {
 // communicated as they are. False says that they do not, or that something is
 // wrong with them: cursor tells.
 func (d *Data) flat() ([]byte, bool) {
-	if d.t != nil && d.origin == 0 {
-		size := d.t.Dense()
-		if hi, n := bits.Mul64(uint64(d.count), uint64(size)); size > 0 && hi == 0 && n <= uint64(len(d.mem)) {
-			return d.mem[:n:n], true
-		}
+	if n := d.t.Flat(d.count); n > 0 && n <= len(d.mem) && d.origin == 0 {
+		return d.mem[:n:n], true
 	}
 	return d.flatAnywhere()
 }

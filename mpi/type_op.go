@@ -82,7 +82,7 @@ func (o Operation) String() string {
 // ReduceLocal sets inout to in op inout, element by element (MPI_Reduce_local). They
 // must not overlap.
 func ReduceLocal(in, inout Data, op Operation) error {
-	if in.t != nil && in.t == inout.t && in.t.Dense() > 0 && in.count == inout.count {
+	if in.t == inout.t && in.count == inout.count && in.t.Flat(in.count) > 0 {
 		from, flat := in.flat()
 		to, room := inout.flat()
 		if on, err := op.op.On(in.t); err == nil && flat && room && !overlap(from, to) {

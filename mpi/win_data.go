@@ -33,6 +33,9 @@ func (w *Win) Get(d Data, at At) error {
 
 // transfer is a Put or a Get.
 func (w *Win) transfer(op string, d *Data, at At, get bool, tally *rma.Tally) error {
+	if b, ok := d.flat(); ok && at.flat(d) == len(b) && len(b) > 0 {
+		return w.bytes(op, b, at.Rank, at.Disp, get, tally)
+	}
 	cur, err := w.here(op, d, at.Rank)
 	if err != nil || at.Rank == ProcNull {
 		return w.report(err)
@@ -56,6 +59,16 @@ func (w *Win) transfer(op string, d *Data, at At, get bool, tally *rma.Tally) er
 	err = w.failed(op, err)
 	t.end(err)
 	return err
+}
+
+// flat returns how many bytes the elements at the target are that lie side by side from the displacement on.
+// 0: they do not, there are none, or something is wrong with them.
+func (at *At) flat(d *Data) int {
+	t, count := at.Type.t, at.Count
+	if t == nil && count == 0 {
+		t, count = d.t, d.count
+	}
+	return t.Flat(count)
 }
 
 // here checks the target, and returns a cursor over data of this rank.
@@ -222,7 +235,7 @@ func exact(t *dtype.Type) bool {
 
 // element returns the bytes of one element of a predefined datatype without gaps.
 func (d *Data) element() ([]byte, bool) {
-	if d.count != 1 || !d.Type().Predefined() || d.t.Dense() == 0 {
+	if d.count != 1 || !d.Type().Predefined() || d.t.Flat(1) == 0 {
 		return nil, false
 	}
 	return d.flat()

@@ -19,16 +19,16 @@ var (
 
 // Put writes src to the memory of a target, from displacement disp on (MPI_Put).
 func Put[T Scalar](w *Win, src []T, target, disp int) error {
-	return w.bytes("Put", mem.BytesOf(src), target, disp, false)
+	return w.bytes("Put", mem.BytesOf(src), target, disp, false, nil)
 }
 
 // Get reads memory of a target, from displacement disp on, into dst (MPI_Get).
 func Get[T Scalar](w *Win, dst []T, target, disp int) error {
-	return w.bytes("Get", mem.BytesOf(dst), target, disp, true)
+	return w.bytes("Get", mem.BytesOf(dst), target, disp, true, nil)
 }
 
 // bytes is a Put of what lies in one piece, or a Get.
-func (w *Win) bytes(op string, b []byte, target, disp int, get bool) error {
+func (w *Win) bytes(op string, b []byte, target, disp int, get bool, tally *rma.Tally) error {
 	off, err := w.find(op, len(b), target, disp)
 	if err != nil || target == ProcNull {
 		return w.report(err)
@@ -36,9 +36,9 @@ func (w *Win) bytes(op string, b []byte, target, disp int, get bool) error {
 	t := w.beginOn(op, target, len(b), nil)
 	w.c.ep.Enter()
 	if get {
-		err = w.w.Get(int32(target), off, b, nil)
+		err = w.w.Get(int32(target), off, b, tally)
 	} else {
-		err = w.w.Put(int32(target), off, b, nil)
+		err = w.w.Put(int32(target), off, b, tally)
 	}
 	w.c.ep.Leave()
 	err = w.failed(op, err)

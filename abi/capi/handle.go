@@ -42,22 +42,55 @@ const (
 // no lock.
 type table[T any] struct {
 	kind   kind
+	serial bool // only one thread at a time adds objects and removes them
 	chunks [maxChunks]atomic.Pointer[[chunkSize]row[T]]
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards what follows, and used of all rows
 	free []int
 	n    int
 }
 
+// lock takes the lock where it is needed: an instruction that locks waits until all that was stored before is in the cache, be
+// it lines that another processor has.
+func (t *table[T]) lock() {
+	if !t.serial {
+		t.mu.Lock()
+	}
+}
+
+func (t *table[T]) unlock() {
+	if !t.serial {
+		t.mu.Unlock()
+	}
+}
+
+// row has an object. Whether it is used is looked at without the lock, for a program may use a handle only
+// behind the call that has made it, and before the one that frees it.
 type row[T any] struct {
-	used  atomic.Bool
+	used  bool
 	value T
 }
 
 // add puts an object into the table.
 func (t *table[T]) add(v T) Handle {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.lock()
+	r, h := t.place()
+	r.value = v
+	t.unlock()
+	return h
+}
+
+// take puts the zero value into the table, for the caller to set where it is. It is for objects that are not searched for:
+// find may see it before.
+func (t *table[T]) take() (*T, Handle) {
+	t.lock()
+	r, h := t.place()
+	t.unlock()
+	return &r.value, h
+}
+
+// place is a row for an object. The caller has the lock.
+func (t *table[T]) place() (*row[T], Handle) {
 	index := t.n
 	if last := len(t.free) - 1; last >= 0 {
 		index, t.free = t.free[last], t.free[:last]
@@ -67,9 +100,8 @@ func (t *table[T]) add(v T) Handle {
 		}
 	}
 	r := &t.chunks[index/chunkSize].Load()[index%chunkSize]
-	r.value = v
-	r.used.Store(true)
-	return makeHandle(t.kind, index)
+	r.used = true
+	return r, makeHandle(t.kind, index)
 }
 
 func (t *table[T]) row(h Handle) *row[T] {
@@ -77,7 +109,7 @@ func (t *table[T]) row(h Handle) *row[T] {
 	if index < 0 || index >= chunkSize*maxChunks {
 		return nil
 	}
-	if chunk := t.chunks[index/chunkSize].Load(); chunk != nil && chunk[index%chunkSize].used.Load() {
+	if chunk := t.chunks[index/chunkSize].Load(); chunk != nil && chunk[index%chunkSize].used {
 		return &chunk[index%chunkSize]
 	}
 	return nil
@@ -93,10 +125,9 @@ func (t *table[T]) get(h Handle) *T {
 
 // find returns the handle of an object, or none.
 func (t *table[T]) find(none Handle, is func(*T) bool) Handle {
-	t.mu.Lock()
-	n := t.n
-	t.mu.Unlock()
-	for i := range n {
+	t.lock()
+	defer t.unlock()
+	for i := range t.n {
 		h := makeHandle(t.kind, i)
 		if v := t.get(h); v != nil && is(v) {
 			return h
@@ -107,14 +138,12 @@ func (t *table[T]) find(none Handle, is func(*T) bool) Handle {
 
 // remove takes an object out of the table.
 func (t *table[T]) remove(h Handle) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.lock()
 	if r := t.row(h); r != nil {
-		var none T
-		r.value = none
-		r.used.Store(false)
+		*r = row[T]{}
 		t.free = append(t.free, indexOf(t.kind, h))
 	}
+	t.unlock()
 }
 
 // rankFrom is a rank as package mpi has it.

@@ -46,6 +46,7 @@ func (l *Lib) join(level mpi.ThreadLevel) error {
 	p, err := mpi.InitThread(level)
 	if err == nil {
 		l.proc = p
+		l.requests.serial = p.QueryThread() != mpi.ThreadMultiple
 		stayAwake()
 		l.fixAttrs()
 		l.tools.joined(p)

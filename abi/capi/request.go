@@ -20,7 +20,9 @@ type request struct {
 // start puts the request of a nonblocking call into the variable of the program.
 func (l *Lib) start(r mpi.Request, err error, comm Handle, to Handles) error {
 	if err == nil {
-		to.set(0, l.requests.add(request{Request: r, comm: comm}))
+		p, h := l.requests.take()
+		p.Request, p.comm = r, comm
+		to.set(0, h)
 	}
 	return err
 }

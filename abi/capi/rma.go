@@ -10,28 +10,28 @@ type transfer struct {
 	at   mpi.At
 }
 
-// transfer reads the arguments of an operation on a window.
-func (l *Lib) transfer(buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) (t transfer, err error) {
-	if t, err = l.target(rank, disp, atCount, atType, win); err == nil {
+// set reads the arguments of an operation on a window.
+func (t *transfer) set(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) (err error) {
+	if err = t.target(l, rank, disp, atCount, atType, win); err == nil {
 		t.data, err = l.data(buf, count, datatype)
 	}
-	return t, err
+	return err
 }
 
-// target is transfer without elements here.
-func (l *Lib) target(rank, disp, count int, datatype, win Handle) (t transfer, err error) {
+// target is set without elements here.
+func (t *transfer) target(l *Lib, rank, disp, count int, datatype, win Handle) (err error) {
 	if t.w, err = l.win(win); err != nil {
-		return t, err
+		return err
 	}
 	if count < 0 {
-		return t, fail(mpi.ErrCount, "%d elements at the target", count)
+		return fail(mpi.ErrCount, "%d elements at the target", count)
 	}
 	if disp < 0 {
-		return t, fail(mpi.ErrDisp, "the displacement %d", disp)
+		return fail(mpi.ErrDisp, "the displacement %d", disp)
 	}
-	of, err := l.datatype(datatype)
-	t.at = mpi.At{Rank: rankFrom(rank), Disp: disp, Count: count, Type: of}
-	return t, err
+	t.at.Rank, t.at.Disp, t.at.Count = rankFrom(rank), disp, count
+	t.at.Type, err = l.datatype(datatype)
+	return err
 }
 
 // requested gives the program the request of an operation.
@@ -41,8 +41,8 @@ func (l *Lib) requested(r mpi.Request, err error, to Handles) error {
 
 // Put is MPI_Put.
 func Put(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) error {
-	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
-	if err != nil {
+	var t transfer
+	if err := t.set(l, buf, count, datatype, rank, disp, atCount, atType, win); err != nil {
 		return err
 	}
 	return t.w.Put(t.data, t.at)
@@ -50,8 +50,8 @@ func Put(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, 
 
 // Rput is MPI_Rput.
 func Rput(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle, request Handles) error {
-	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
-	if err != nil {
+	var t transfer
+	if err := t.set(l, buf, count, datatype, rank, disp, atCount, atType, win); err != nil {
 		return err
 	}
 	r, err := t.w.RPut(t.data, t.at)
@@ -60,8 +60,8 @@ func Rput(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int,
 
 // Get is MPI_Get.
 func Get(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle) error {
-	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
-	if err != nil {
+	var t transfer
+	if err := t.set(l, buf, count, datatype, rank, disp, atCount, atType, win); err != nil {
 		return err
 	}
 	return t.w.Get(t.data, t.at)
@@ -69,8 +69,8 @@ func Get(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, 
 
 // Rget is MPI_Rget.
 func Rget(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, win Handle, request Handles) error {
-	t, err := l.transfer(buf, count, datatype, rank, disp, atCount, atType, win)
-	if err != nil {
+	var t transfer
+	if err := t.set(l, buf, count, datatype, rank, disp, atCount, atType, win); err != nil {
 		return err
 	}
 	r, err := t.w.RGet(t.data, t.at)
@@ -79,7 +79,8 @@ func Rget(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int,
 
 // Accumulate is MPI_Accumulate.
 func Accumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) error {
-	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	var t transfer
+	o, err := t.combination(l, buf, count, datatype, rank, disp, atCount, atType, op, win)
 	if err == nil && op == MPI_NO_OP {
 		err = fail(mpi.ErrOp, "MPI_NO_OP is for calls that get what was there")
 	}
@@ -91,7 +92,8 @@ func Accumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCoun
 
 // Raccumulate is MPI_Raccumulate.
 func Raccumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle, request Handles) error {
-	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	var t transfer
+	o, err := t.combination(l, buf, count, datatype, rank, disp, atCount, atType, op, win)
 	if err == nil && op == MPI_NO_OP {
 		err = fail(mpi.ErrOp, "MPI_NO_OP is for calls that get what was there")
 	}
@@ -102,20 +104,21 @@ func Raccumulate(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCou
 	return l.requested(r, err, request)
 }
 
-// combination is transfer with an operation. What the origin of MPI_NO_OP is does not count.
-func (l *Lib) combination(buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) (t transfer, o mpi.Operation, err error) {
-	if t, err = l.target(rank, disp, atCount, atType, win); err != nil {
-		return t, o, err
+// combination is set with an operation. What the origin of MPI_NO_OP is does not count.
+func (t *transfer) combination(l *Lib, buf Addr, count int, datatype Handle, rank, disp, atCount int, atType, op, win Handle) (o mpi.Operation, err error) {
+	if err = t.target(l, rank, disp, atCount, atType, win); err != nil {
+		return o, err
 	}
 	if o, err = l.op(op); err == nil && op != MPI_NO_OP {
 		t.data, err = l.data(buf, count, datatype)
 	}
-	return t, o, err
+	return o, err
 }
 
 // GetAccumulate is MPI_Get_accumulate.
 func GetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, resultCount int, resultType Handle, rank, disp, atCount int, atType, op, win Handle) error {
-	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	var t transfer
+	o, err := t.combination(l, buf, count, datatype, rank, disp, atCount, atType, op, win)
 	if err != nil {
 		return err
 	}
@@ -128,7 +131,8 @@ func GetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, re
 
 // RgetAccumulate is MPI_Rget_accumulate.
 func RgetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, resultCount int, resultType Handle, rank, disp, atCount int, atType, op, win Handle, request Handles) error {
-	t, o, err := l.combination(buf, count, datatype, rank, disp, atCount, atType, op, win)
+	var t transfer
+	o, err := t.combination(l, buf, count, datatype, rank, disp, atCount, atType, op, win)
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,8 @@ func RgetAccumulate(l *Lib, buf Addr, count int, datatype Handle, result Addr, r
 
 // FetchAndOp is MPI_Fetch_and_op.
 func FetchAndOp(l *Lib, buf, result Addr, datatype Handle, rank, disp int, op, win Handle) error {
-	t, o, err := l.combination(buf, 1, datatype, rank, disp, 1, datatype, op, win)
+	var t transfer
+	o, err := t.combination(l, buf, 1, datatype, rank, disp, 1, datatype, op, win)
 	if err != nil {
 		return err
 	}
@@ -155,8 +160,8 @@ func FetchAndOp(l *Lib, buf, result Addr, datatype Handle, rank, disp int, op, w
 
 // CompareAndSwap is MPI_Compare_and_swap.
 func CompareAndSwap(l *Lib, buf, compare, result Addr, datatype Handle, rank, disp int, win Handle) error {
-	t, err := l.transfer(buf, 1, datatype, rank, disp, 1, datatype, win)
-	if err != nil {
+	var t transfer
+	if err := t.set(l, buf, 1, datatype, rank, disp, 1, datatype, win); err != nil {
 		return err
 	}
 	with, err := l.data(compare, 1, datatype)

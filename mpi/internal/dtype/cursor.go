@@ -49,6 +49,9 @@ func (t *Type) Layout(count int) (Cursor, error) {
 
 // cursor is for callers that have checked.
 func (t *Type) cursor(mem []byte, origin, count int) Cursor {
+	if n := t.Flat(count); n > 0 {
+		return Cursor{nd: t.prog.nd, count: count, step: t.dense, base: origin, size: n, mem: mem, dense: true}
+	}
 	c := Cursor{nd: t.prog.nd, count: count, step: t.extent(), base: origin + t.prog.off, size: t.size * count, mem: mem}
 	if nd := c.nd; nd.form == formLoop && (count == 1 || c.step == nd.count*nd.step) { // one loop instead of two
 		c.nd, c.count, c.step = nd.child, count*nd.count, nd.step

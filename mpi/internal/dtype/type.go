@@ -1,5 +1,7 @@
 package dtype
 
+import "math/bits"
+
 // Type is a datatype (MPI_Datatype). It is made by a constructor and does not
 // change any more, but for [Type.Commit]: any number of goroutines may use it,
 // and it need not be freed. Freeing a handle of MPI means to forget it.
@@ -52,6 +54,9 @@ func (t *Type) Span(count int) (lo, hi int, err error) {
 	if count < 0 {
 		return 0, 0, fail(InvalidCount, "Span", "the count is %d", count)
 	}
+	if n := t.Flat(count); n > 0 {
+		return 0, n, nil
+	}
 	all := t.bounds(count, t.extent())
 	if all.huge {
 		return 0, 0, fail(InvalidCount, "Span", "%d elements of %d bytes are more than memory can hold", count, t.extent())
@@ -68,14 +73,17 @@ func (t *Type) Contiguous(count int) (at int, ok bool) {
 	return t.prog.off, t.prog.nd.form == formBlock && (count == 1 || t.extent() == t.size)
 }
 
-// Dense returns the size of t when any number of its elements are one piece of
-// memory that starts at displacement 0, and t is committed; else 0. It is
-// Contiguous for those in a hurry.
-func (t *Type) Dense() int {
-	if !t.committed {
+// Flat returns how many bytes count elements of t are if they are one piece of memory
+// that starts at displacement 0, and t is committed; else, and if there are none, 0. It is
+// Contiguous for those in a hurry. t may be nil.
+func (t *Type) Flat(count int) int {
+	if t == nil || !t.committed {
 		return 0
 	}
-	return t.dense
+	if hi, n := bits.Mul64(uint64(count), uint64(t.dense)); hi == 0 && n < limit {
+		return int(n)
+	}
+	return 0
 }
 
 func (t *Type) denseSize() int {
