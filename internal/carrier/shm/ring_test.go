@@ -76,6 +76,42 @@ func TestRing_wrapsAndComesBackOutOfOrder(t *testing.T) {
 	}
 }
 
+// What is done ahead for a record like the last one leaves those alone that were not read yet, however full the ring is.
+func TestRing_fullOfOneLength(t *testing.T) {
+	for _, n := range []int{0, 8, granule - headerLen, granule, 3 * granule, 2 << 10, 3000} {
+		out, in, arena := newPair(t, 16<<10, 3000)
+		source := make([]byte, n)
+		sent, read := 0, 0
+		for range 20 {
+			for {
+				for i := range source {
+					source[i] = byte(sent + i)
+				}
+				if !out.put(source, []fabric.Desc{{Len: uint32(n)}}, n) {
+					break
+				}
+				sent++
+			}
+			for ; read < sent; read++ {
+				at, got, ok := in.take()
+				if !ok || int(got) != n {
+					t.Fatalf("%d bytes: record %d of %d has %d (%v)", n, read, sent, got, ok)
+				}
+				for i, b := range arena.At(at, n) {
+					if b != byte(read+i) {
+						t.Fatalf("%d bytes: record %d differs at %d", n, read, i)
+					}
+				}
+				in.giveBack(uint64(at-in.base) - headerLen)
+			}
+			in.publish()
+		}
+		if least := 20 * 4; sent < least {
+			t.Errorf("%d bytes: %d records in 20 laps, want %d at least", n, sent, least)
+		}
+	}
+}
+
 // TestRing_holdsDepth fits as many of the largest as RxDepth says, wherever
 // the ends are.
 func TestRing_holdsDepth(t *testing.T) {
