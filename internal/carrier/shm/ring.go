@@ -198,9 +198,7 @@ func (w *writer) wipe(pos uint64) {
 func (w *writer) ahead(pos, n uint64) {
 	switch off := pos & w.mask; {
 	case n == granule:
-		if pos > w.clean {
-			w.wipe(pos)
-		}
+		w.wipe(pos)
 	case n <= aheadMost:
 		mem.PrefetchWrite(w.data[off:min(off+n, uint64(len(w.data)))])
 	}
