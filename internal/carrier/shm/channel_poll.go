@@ -63,6 +63,7 @@ func (b *bitmap) set(slot int) { b.words[slot>>6].Or(1 << (slot & 63)) }
 type channelIn struct {
 	reader
 	taken   uint64 // bytes of the record that the caller has
+	dirtied uint64 // the lines of everything before it are this core's alone
 	hot     bool
 	channel *Channel
 	rank    int
@@ -82,7 +83,11 @@ func (in *channelIn) take() []byte {
 		}
 		return nil
 	}
-	in.next += skipped
+	if skipped > 0 {
+		in.dirty()
+		in.next += skipped
+		in.dirtied = in.next
+	}
 	in.taken = recordLen(n)
 	at := in.next&in.mask + headerLen
 	return in.data[at : at+uint64(n) : at+uint64(n)]
@@ -94,11 +99,30 @@ func (in *channelIn) release() {
 	in.next += in.taken
 	in.taken = 0
 	if in.next-in.told >= uint64(min(len(in.data), shortRecords)/4) {
+		in.dirty()
 		in.tell(in.next)
 		if in.wantSpace().Load() != 0 && in.wantSpace().Swap(0) != 0 {
 			in.bell.Ring()
 		}
 	}
+}
+
+// dirty makes the cache lines dirty of the records that were read: see [mem.Dirty]. That is done before the sender may write there,
+// or when there is nothing to read: an answer to what was read has left by then.
+func (in *channelIn) dirty() {
+	from, n := in.dirtied&in.mask, in.next-in.dirtied
+	in.dirtied = in.next
+	if rest := uint64(len(in.data)) - from; n > rest { // the last one ended with the ring
+		mem.Dirty(in.data[from:])
+		from, n = 0, n-rest
+	}
+	mem.Dirty(in.data[from : from+n])
+}
+
+// lookAgain is dirty, and reports whether there is something to read behind that.
+func (in *channelIn) lookAgain() bool {
+	in.dirty()
+	return in.header(in.next).Load() != 0
 }
 
 // Next returns the oldest message of one of the neighbours, and which it is, or
@@ -125,7 +149,7 @@ func (l *Channels) Next() (from *Channel, message []byte) {
 			}
 		}
 		in := l.hot[l.turn]
-		if in.header(in.next).Load() == 0 {
+		if in.header(in.next).Load() == 0 && (in.dirtied == in.next || !in.lookAgain()) {
 			l.left = 0
 			continue
 		}

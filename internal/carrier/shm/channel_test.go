@@ -537,7 +537,7 @@ func FuzzChannel_receive(f *testing.F) {
 		mapped := mem.BytesOf(memory)
 		in := &channelIn{reader: reader{ring: newRing(mapped[:dataAt:dataAt], mapped[dataAt:]), most: channelMost(ringMin)}}
 		in.next = uint64(at) % ringMin &^ (granule - 1)
-		in.told = in.next
+		in.told, in.dirtied = in.next, in.next
 		for i := range min(len(b), ringMin) {
 			in.data[(in.next+uint64(i))&in.mask] = b[i]
 		}

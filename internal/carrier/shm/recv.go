@@ -52,7 +52,7 @@ func (e *Datagram) Release(b *fabric.Batch) {
 			last.publish()
 		}
 		last = in
-		in.giveBack(uint64(off) - headerLen)
+		in.release(uint64(off) - headerLen)
 	}
 	if last != nil {
 		last.publish()

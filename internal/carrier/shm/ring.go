@@ -57,9 +57,8 @@ const (
 // A ring has room for a row of long records, so that the sender of one does not wait for the receiver; short
 // ones go by the dozen and more into the first part of it, which stays in the caches nearest to both cores.
 const (
-	shortRecords = 64 << 10        // bytes
-	recordsAhead = 64              // of one length are as many as are of use
-	aheadMost    = 2<<10 + granule // bytes of a record: longer ones are written without their lines being read, see mem.CopyAcross
+	shortRecords = 64 << 10 // bytes
+	recordsAhead = 64       // of one length are as many as are of use
 )
 
 // recordLen returns how many bytes a record with a payload of n bytes takes.
@@ -181,8 +180,8 @@ func (w *writer) commit(n int) {
 		w.header(w.next).Store(present | skip)
 	}
 	w.next = end
-	if end+granule+need <= w.limit {
-		w.ahead(end+granule, need)
+	if need == granule && end+2*granule <= w.limit {
+		w.wipe(end + granule) // ahead of the next one, which is as short, for the receiver has the line
 	}
 }
 
@@ -190,18 +189,6 @@ func (w *writer) commit(n int) {
 func (w *writer) wipe(pos uint64) {
 	binary.NativeEndian.PutUint64(w.data[pos&w.mask:], 0)
 	w.clean = pos
-}
-
-// ahead takes the cache lines that a record like the last one needs, of n bytes from pos on, from the receiver,
-// that had them a lap ago, so that there is no wait for them before that record is published. Of a record
-// of one line that is the header behind it, which it finds wiped.
-func (w *writer) ahead(pos, n uint64) {
-	switch off := pos & w.mask; {
-	case n == granule:
-		w.wipe(pos)
-	case n <= aheadMost:
-		mem.PrefetchWrite(w.data[off:min(off+n, uint64(len(w.data)))])
-	}
 }
 
 // room reads the head anew, which costs a cache miss, and reports whether
@@ -328,6 +315,13 @@ func (in *inbound) spoil() bool {
 	in.broken = true
 	in.alive.close()
 	return false
+}
+
+// release is giveBack of a record that was read, see [mem.Dirty].
+func (in *inbound) release(pos uint64) {
+	at := pos & in.mask
+	mem.Dirty(in.data[at : at+uint64(in.lent[at/granule]&^back)*granule])
+	in.giveBack(pos)
 }
 
 // giveBack notes that the record at a position or offset was released, and

@@ -76,7 +76,7 @@ func TestRing_wrapsAndComesBackOutOfOrder(t *testing.T) {
 	}
 }
 
-// What is done ahead for a record like the last one leaves those alone that were not read yet, however full the ring is.
+// What is done ahead for the next record, or behind one that was read, leaves those alone that were not read yet, however full the ring is.
 func TestRing_fullOfOneLength(t *testing.T) {
 	for _, n := range []int{0, 8, granule - headerLen, granule, 3 * granule, 2 << 10, 3000} {
 		out, in, arena := newPair(t, 16<<10, 3000)
@@ -102,7 +102,7 @@ func TestRing_fullOfOneLength(t *testing.T) {
 						t.Fatalf("%d bytes: record %d differs at %d", n, read, i)
 					}
 				}
-				in.giveBack(uint64(at-in.base) - headerLen)
+				in.release(uint64(at-in.base) - headerLen)
 			}
 			in.publish()
 		}

@@ -189,7 +189,9 @@ func (sl *Slots) bundle(st *step) []byte {
 			sl.disagrees(member)
 		default:
 			b = b[:len(b)+n]
-			mem.CopyAcross(b[len(b)-n:], sl.parted(member, at, n))
+			from := sl.parted(member, at, n)
+			mem.CopyAcross(b[len(b)-n:], from)
+			sl.read(member, from)
 		}
 	}
 	return b

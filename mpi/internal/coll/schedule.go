@@ -44,6 +44,7 @@ const (
 // step is one thing that a rank does.
 type step struct {
 	what  what
+	sole  bool  // no other member reads that of the slots
 	peer  int32 // in the communicator, as other is
 	other int32
 	a, b  []byte

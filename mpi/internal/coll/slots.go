@@ -2,6 +2,7 @@ package coll
 
 import (
 	"math/bits"
+	"slices"
 	"sync/atomic"
 
 	"github.com/xwarp/xwarp/internal/base/mem"
@@ -45,10 +46,11 @@ type Slots struct {
 	err        error              // members do not do the same
 
 	// The members but this one, with those first that may run on its processor, and those below it; and
-	// which have a processor to themselves, seen from here, by their bits.
+	// which have a processor to themselves, seen from here, and which run on this one's, by their bits.
 	others, below []int
-	apart         uint64
+	apart, beside uint64
 	processors    []int64 // that members are tied to, from 1 on; 0: to none
+	twoCaches     bool    // those are two
 
 	ends
 	awaited
@@ -86,8 +88,6 @@ const (
 	tableMost  = slotMost - slotLine // of blocks with a table of where they end, which has 16 bits
 	ringShort  = 16 << 10            // bytes of a ring that short vectors use in turn: caches are small
 	ringSlots  = 4                   // vectors of the longest kind that are in a ring at a time, at least, or one after the other
-	shortMost  = 2 << 10             // bytes of a short vector: others of two members use the whole ring,
-	ringWorn   = 4 << 20             // as soon as so much has gone through it, which is worth the pages
 	slotsAhead = 16                  // collectives that a member may be ahead of another one: lines
 	slotLine   = 64
 	asleepAt   = 8
@@ -166,7 +166,7 @@ func (sl *Slots) Serve(waiter Waiter) { sl.waiter = waiter }
 // Part says which processors members are tied to, from 1 on, or 0 for none, and, as all members say it, whether one
 // of them may be the first to leave a barrier.
 func (sl *Slots) Part(processors []int64, turns bool) {
-	sl.processors, sl.turns, sl.others, sl.apart, sl.later = processors, turns, nil, 0, false
+	sl.processors, sl.turns, sl.others, sl.apart, sl.beside, sl.later = processors, turns, nil, 0, 0, false
 	for i, on := range processors {
 		switch mine := processors[sl.me]; {
 		case on > 0 && mine > 0 && on != mine:
@@ -174,7 +174,12 @@ func (sl *Slots) Part(processors []int64, turns bool) {
 		case i < sl.me:
 			sl.later = true
 		}
+		if on > 0 && on == processors[sl.me] {
+			sl.beside |= 1 << i
+		}
 	}
+	all := slices.Compact(slices.Sorted(slices.Values(processors)))
+	sl.twoCaches = len(all) == 2 && all[0] > 0
 	for _, far := range []uint64{0, 1} {
 		for i := range sl.sequence {
 			if i != sl.me && sl.apart>>i&1 == far {
@@ -240,14 +245,13 @@ func (sl *Slots) begin(n int, row bool) {
 	}
 }
 
-// inRing places the vectors of n bytes of the present collective in the rings. Of those that are not short, which stay in
-// the cache next to a core, it takes less time to write lines that another core has read long ago than those that are in
-// its first cache still; the rings of more than two members take too much of the second one for that.
+// inRing places the vectors of n bytes of the present collective in the rings, of which all but rows use the first part, which
+// stays in the caches next to the cores.
 func (sl *Slots) inRing(n int, row bool) {
 	ring := uint64(sl.ring)
 	before, at := sl.start&(ring-1), sl.end&(ring-1)
 	most := max(ringShort, ringSlots*n)
-	if row || len(sl.sequence) == 2 && n > shortMost && sl.end >= ringWorn {
+	if row {
 		most = sl.ring
 	}
 	if end := int(at) + n; end > sl.ring || end > most && before >= uint64(n) {
@@ -379,110 +383,6 @@ func (sl *Slots) Sleep() bool {
 	return true
 }
 
-// reduce sets v to the reduction of what the slots of all members have from an offset on, in
-// the order in which messages do it, so that a call rounds as it did before there were slots:
-// that of AllreduceDoubling, AllreduceLinear, ReduceScatterHalving, ScanChain or, with the member at its top,
-// ReduceBinomial. own is that part of this member's vector if it lies somewhere else than v, too:
-// see Ready.
-func (sl *Slots) reduce(op Op, v, own []byte, off, top int) {
-	p := len(sl.sequence)
-	n, folded, mirror := p, 0, 0 // mirror: bits of a number that are in reverse
-	switch top {
-	case inHalving:
-		mirror = bits.Len(uint(powerBelow(p))) - 1
-		fallthrough
-	case inDoubling:
-		top, n = 0, powerBelow(p)
-		folded = p - n
-	case inScan:
-		sl.fold(op, v, own, off, sl.me+1)
-		return
-	case inExscan:
-		sl.fold(op, v, own, off, sl.me)
-		return
-	default:
-		if top <= inLinear {
-			sl.reduceFrom(op, v, own, off, inLinear-top)
-			return
-		}
-	}
-	var done [slotLevels][]byte // of 1, 2, 4, ... numbers before i, by the bits of i
-	for i := range n {
-		level, acc, member := bits.TrailingZeros(^uint(i)), v, i
-		if i < n-1 {
-			acc = sl.scratch[level*sl.most():][:len(v)]
-		}
-		if mirror != 0 {
-			member = int(bits.Reverse(uint(i)) >> (bits.UintSize - mirror))
-		}
-		switch {
-		case member < folded:
-			copy(acc, sl.operand(2*member+1, own, off, len(v)))
-			op.Reduce(sl.operand(2*member, own, off, len(v)), acc)
-		case level == 0 && i < n-1: // it is only read
-			acc = sl.operand((member+folded+top)%p, own, off, len(v))
-		default:
-			copy(acc, sl.operand((member+folded+top)%p, own, off, len(v)))
-		}
-		for k := 0; i>>k != 0; k++ {
-			if i>>k&1 != 0 {
-				op.Reduce(done[k], acc)
-			} else if i < n-1 {
-				break
-			}
-		}
-		done[level] = acc
-	}
-}
-
-// reduceFrom is reduce in the order of a member, those below it, downwards, and those above, upwards, where that of operands is of no matter.
-func (sl *Slots) reduceFrom(op Op, v, own []byte, off, member int) {
-	copy(v, sl.operand(member, own, off, len(v)))
-	for i := member - 1; i >= 0; i-- {
-		op.Reduce(sl.operand(i, own, off, len(v)), v)
-	}
-	for i := member + 1; i < len(sl.sequence); i++ {
-		op.Reduce(sl.operand(i, own, off, len(v)), v)
-	}
-}
-
-// fold is reduce of the first n members, one after the other.
-func (sl *Slots) fold(op Op, v, own []byte, off, n int) {
-	sum := sl.operand(0, own, off, len(v))
-	for i := 1; i < n; i++ {
-		next := v
-		if (n-i)%2 == 0 { // so that the last one is v
-			next = sl.scratch[:len(v)]
-		}
-		copy(next, sl.operand(i, own, off, len(v)))
-		op.Reduce(sum, next)
-		sum = next
-	}
-	if n == 1 {
-		copy(v, sum)
-	}
-}
-
-// operand is slot for what is only read.
-func (sl *Slots) operand(member int, own []byte, off, n int) []byte {
-	if member == sl.me && own != nil {
-		return own
-	}
-	return sl.slot(member, off, n)
-}
-
-// What stands for no member at the top.
-const (
-	inDoubling = -1 - iota
-	inHalving
-	inScan   // of the members up to this one
-	inExscan // of those before it
-	inLinear // and below: as AllreduceLinear the part of member 0, 1, ...
-)
-
-// slotLevels is how many bits the number of a member has at most.
-const slotLevels = 7
-
 // do does a step of a schedule, and reports whether that could be done. It may wait.
 func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	switch st.what {
@@ -521,6 +421,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 	case slotReduce:
 		if s.op != nil && len(st.b) > 0 {
 			sl.reduce(s.op, st.b, st.a, int(st.other), int(st.peer))
+			sl.reduced(st)
 		}
 	case slotPick:
 		if sl.pick(st) {
@@ -536,7 +437,7 @@ func (sl *Slots) do(s *Schedule, st *step, wait bool) bool {
 			s.err = sl.err // nothing else comes from there
 		}
 	case slotCopy:
-		mem.CopyAcross(st.b, sl.slot(int(st.peer), int(st.other), len(st.b)))
+		sl.copy(st)
 	case slotAwait:
 		if !s.begun {
 			sl.await(st.peer)

@@ -186,7 +186,9 @@ func (sl *Slots) pick(st *step) (message bool) {
 	case n != len(st.b):
 		sl.disagrees(int(st.peer))
 	default:
-		mem.CopyAcross(st.b, sl.parted(int(st.peer), at, n))
+		from := sl.parted(int(st.peer), at, n)
+		mem.CopyAcross(st.b, from)
+		sl.read(int(st.peer), from)
 	}
 	return message
 }

@@ -1,6 +1,0 @@
-//go:build !amd64
-
-package mem
-
-// PrefetchWrite is for amd64.
-func PrefetchWrite([]byte) {}
