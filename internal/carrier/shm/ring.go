@@ -168,7 +168,7 @@ func (w *writer) reserve(n int) (dst []byte, ok bool) {
 func (w *writer) commit(n int) {
 	need := recordLen(n)
 	end := w.start + need
-	if end > w.clean {
+	if end != w.clean {
 		w.wipe(end)
 	}
 	if w.late {
@@ -180,8 +180,8 @@ func (w *writer) commit(n int) {
 		w.header(w.next).Store(present | skip)
 	}
 	w.next = end
-	if need == granule && end+2*granule <= w.limit {
-		w.wipe(end + granule) // ahead of the next one, which is as short, for the receiver has the line
+	if end+need+granule <= w.limit {
+		w.wipe(end + need) // behind the next one, if that is as long: the receiver has the line, which takes time
 	}
 }
 
