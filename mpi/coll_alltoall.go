@@ -121,7 +121,10 @@ func apart(k *call, parts, room []Data) bool {
 // send[j], and what rank i gives goes to recv[i]. In place, which is nil as send,
 // the parts of recv are exchanged.
 func Alltoallw[T Scalar](c *Comm, send, recv [][]T) error {
-	k := c.beginBlocking("Alltoallw")
+	k := c.beginCached("Alltoallw", planOfAlltoallw)
+	if !k.ok() || !c.Inter() && sameSlices(k, planOfAlltoallw, send, recv) {
+		return k.run()
+	}
 	return planAlltoallw(k, slicesOf(k, send), slicesOf(k, recv)).run()
 }
 

@@ -38,6 +38,7 @@ const (
 	planOfScatterv
 	planOfAllgatherv
 	planOfAlltoallv
+	planOfAlltoallw
 	planOfScan
 	planOfExscan
 	planOfReduce
@@ -159,6 +160,26 @@ func sameParts(k *call, kind planKind, send, recv Data, root int, lists ...[]int
 		k.clear()
 	}
 	return k.same(plan{kind: kind, root: root, inPlace: send.none(), t: t, in: first(in), nin: len(in), out: first(out), nout: len(out)})
+}
+
+// sameSlices is same for slices anywhere in memory, one for each rank. Their addresses tell them apart, for as long as
+// the schedule is there it keeps them alive.
+func sameSlices[T Scalar](k *call, kind planKind, send, recv [][]T) bool {
+	same, at, total := true, 0, 0
+	for _, list := range [...][][]T{send, recv} {
+		same = recount(k, at, len(list)) && same
+		at++
+		for _, s := range list {
+			b := mem.BytesOf(s)
+			same = recount(k, at, int(mem.AddressOf(b))) && same
+			same = recount(k, at+1, len(b)) && same
+			at, total = at+2, total+len(b)
+		}
+	}
+	if k.counts = k.counts[:at]; !same {
+		k.clear()
+	}
+	return k.same(plan{kind: kind, inPlace: send == nil, nin: total})
 }
 
 // counted reports whether the plan is of these counts and displacements, which it is from now on.

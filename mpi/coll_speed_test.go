@@ -62,6 +62,7 @@ func (d *turnPair) play(t testing.TB, n int, f func(c *mpi.Comm) error) {
 func collectives() map[string]func(c *mpi.Comm) error {
 	long := [2][]float64{make([]float64, 1000), make([]float64, 1000)}
 	one := [2][]float64{{1}, {2}}
+	outs, ins := [2][][]float64{{{1}, {2}}, {{3}, {4}}}, [2][][]float64{{{0}, {0}}, {{0}, {0}}}
 	return map[string]func(c *mpi.Comm) error{
 		"Barrier":       func(c *mpi.Comm) error { return c.Barrier() },
 		"Bcast8":        func(c *mpi.Comm) error { return mpi.Bcast(c, one[c.Rank()], 0) },
@@ -69,6 +70,7 @@ func collectives() map[string]func(c *mpi.Comm) error {
 		"Allreduce8to":  func(c *mpi.Comm) error { return mpi.Allreduce(c, one[c.Rank()], long[c.Rank()][:1], mpi.Max) },
 		"Iallreduce8":   func(c *mpi.Comm) error { return wait(mpi.Iallreduce(c, nil, one[c.Rank()], mpi.Max)) },
 		"Alltoall64":    func(c *mpi.Comm) error { return mpi.Alltoall(c, long[c.Rank()][:8], long[c.Rank()][8:16]) },
+		"Alltoallw8":    func(c *mpi.Comm) error { return mpi.Alltoallw(c, outs[c.Rank()], ins[c.Rank()]) },
 		"Scan8":         func(c *mpi.Comm) error { return mpi.Scan(c, nil, one[c.Rank()], mpi.Max) },
 		"Allreduce8000": func(c *mpi.Comm) error { return mpi.Allreduce(c, nil, long[c.Rank()], mpi.Max) },
 	}
