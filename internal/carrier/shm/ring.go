@@ -30,6 +30,9 @@ import (
 // before its time: the sender writes the 0 behind a record before it publishes
 // the record, and keeps room for it.
 //
+// The receiver changes nothing in a record. It stores bytes of what it has read as they are, before it releases
+// that, for the sake of the sender: see [mem.Dirty].
+//
 // Each end keeps its own position to itself. The sender uses head only
 // when it is possible; the receiver checks everything (inbound.next).
 const (

@@ -9,7 +9,7 @@ import (
 )
 
 // Slots is memory that the members of a team on one host have in common, for collectives
-// with short vectors in place of messages. Each member has some that it alone writes:
+// with short vectors in place of messages. Each member has some that it alone changes, see read:
 //
 //	0      sequence: of the latest collective that it has begun
 //	8      asleep: a bit for each member that sleeps until it has done something
