@@ -81,6 +81,20 @@ func TestCollectives_partsOfTheCallBefore(t *testing.T) {
 				}
 			}
 		}
+		for _, c := range []struct{ at, length, odd int }{{0, 2, 0}, {0, 2, 0}, {1, 2, 0}, {1, 1, 0}, {1, 1, 1}, {0, 1, 1}} { // slices that have moved, or have another length
+			outs, ins := make([][]uint16, n), make([][]uint16, n)
+			for i := range n {
+				k := c.length + (i+me+c.odd)%2
+				outs[i], ins[i] = out[4*i+c.at:][:k], in[4*i+c.at:][:k]
+			}
+			clear(in)
+			err := mpi.Alltoallw(p.World(), outs, ins)
+			for i := range n {
+				if want := 1000*i + 700 + 4*me + c.at; err != nil || ins[i][0] != uint16(want) || in[4*i+c.at+len(ins[i])] != 0 {
+					return fmt.Errorf("Alltoallw of %d elements at %d: %v, %w", len(ins[i]), c.at, in, err)
+				}
+			}
+		}
 		ones := slices.Repeat([]int{1}, n)
 		wide, gathered := mem.ScalarsOf[uint32](mem.BytesOf(out)), mem.ScalarsOf[uint32](mem.BytesOf(in))
 		for range 2 { // as many elements of another length
