@@ -64,6 +64,10 @@ func (o *channelOut) unmap() error {
 // Rank returns the number of the neighbour.
 func (n *Channel) Rank() int { return n.rank }
 
+// FirstLine is how many bytes of a message lie in the cache line that publishes it. A neighbour that has nothing else
+// to do looks at that line all the time: what is written there before the rest goes to the neighbour and back once more.
+const FirstLine = granule - headerLen
+
 // Put copies a message, head and data, to the neighbour. false means that there
 // is no room now, or that the neighbour has not answered yet, or that there is
 // no way to it (Err): offer it again later. Messages arrive in order.

@@ -115,13 +115,13 @@ func parseSite(s string) (host int, name string, err error) {
 // request of theirs has to be ended. false means no room; then nothing happened.
 func (nb *neighbours) eager(p *peer, h front, v view, n int) bool {
 	if n > channelBatchedMax {
-		return nb.put(p, h, v, n)
+		return nb.put(p, h, v, n, burst)
 	}
 	if t := &nb.batch; p == nb.latest && (t.to != nil && t.fits(n) || nb.open(p, h)) {
 		t.add(h, v, n)
 		return true
 	}
-	if !nb.put(p, h, v, n) {
+	if !nb.put(p, h, v, n, burst) {
 		return false
 	}
 	nb.latest = p
@@ -139,25 +139,46 @@ func (nb *neighbours) open(p *peer, h front) bool {
 	return ok
 }
 
-// put sends a header and n bytes of a message behind it.
-func (nb *neighbours) put(p *peer, h front, v view, n int) bool {
+// put sends a header and n bytes of a message behind it. Of one that is alone those in the first line are written last, see
+// [shm.FirstLine]: in a stream that takes longer.
+func (nb *neighbours) put(p *peer, h front, v view, n int, how sending) bool {
 	nb.flush()
 	b, ok := p.channel.Reserve(headerLen + n)
 	if !ok {
 		return nb.noRoom(p)
 	}
+	into, last := b[headerLen:], 0
+	if how == alone && v.cur == nil && n > firstMost {
+		last = firstMost
+		nb.copy(p, into[last:], v.buf[last:])
+	}
 	h.put(b)
 	switch {
-	case n < tuneTimed || v.cur != nil:
-		v.copyTo(b[headerLen:])
-	case p.tune != nil && p.tune.in.due():
-		nb.copyTimed(p, b[headerLen:], v.buf)
+	case v.cur != nil:
+		v.copyTo(into)
+	case last > 0:
+		copy(into[:last], v.buf)
 	default:
-		mem.CopyAcross(b[headerLen:], v.buf)
+		nb.copy(p, into, v.buf)
 	}
 	p.channel.Commit(headerLen + n)
 	p.used = true
 	return true
+}
+
+// firstMost is how many bytes of a message lie in the first line.
+const firstMost = shm.FirstLine - headerLen
+
+// copy copies a part of a message into the channel to p.
+func (nb *neighbours) copy(p *peer, dst, src []byte) {
+	switch {
+	case len(src) < tuneTimed:
+		copy(dst, src)
+	case p.tune != nil && p.tune.in.due():
+		nb.copyTimed(p, dst, src)
+	default:
+		mem.CopyAcross(dst, src)
+	}
 }
 
 // word sends b.

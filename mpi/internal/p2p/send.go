@@ -186,7 +186,7 @@ func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) 
 	case how == burst:
 		ok = ep.near.eager(p, h, v, n)
 	default:
-		ok = ep.near.put(p, h, v, n)
+		ok = ep.near.put(p, h, v, n, how)
 	}
 	if ok {
 		ep.groups.counted(context, near)
@@ -198,7 +198,7 @@ func (s *sender) eager(p *peer, context uint32, tag int32, v view, how sending) 
 // false means no room.
 func (s *sender) piece(p *peer, h front, v view, n int, more verbs.SendFlags) bool {
 	if p.channel != nil {
-		return s.ep.near.put(p, h, v, n)
+		return s.ep.near.put(p, h, v, n, queued)
 	}
 	return s.ep.net.sendBuffer(p, h, v, n, more)
 }
