@@ -115,6 +115,45 @@ func TestChannel_order(t *testing.T) {
 	w.drain()
 }
 
+// TestChannel_blockingSends sends messages that are alone, whose bytes are not written in their order, of lengths about those where
+// that begins, and where copies are others.
+func TestChannel_blockingSends(t *testing.T) {
+	w := newCrew(t, 2, near)
+	a, b := w.eps[0], w.eps[1]
+	check := func(what string, want []byte, gone func() bool) {
+		got := make([]byte, len(want))
+		recv := b.Irecv(word(0, 1), got)
+		w.until(gone)
+		w.until(recv.Done)
+		st, err := b.requests.take(recv)
+		must(t, err)
+		if st.Bytes != len(want) || !bytes.Equal(got, want) {
+			t.Errorf("%s of %d bytes: %d bytes came, wrong ones or not all", what, len(want), st.Bytes)
+		}
+	}
+	for _, n := range []int{
+		0, 1, firstMost - 1, firstMost, firstMost + 1, 64, 65, 1000, tuneTimed - 1, tuneTimed, tuneTimed + firstMost - 1,
+		tuneTimed + firstMost, 4096, 8000,
+	} {
+		buf := make([]byte, n)
+		for i := range buf {
+			buf[i] = byte(i*31 + i>>8 + n)
+		}
+		check("Send", buf, func() bool {
+			a.Enter()
+			defer a.Leave()
+			return a.Inside().TrySend(word(0, 1), 1, buf)
+		})
+		_, typed := comb(t, n/4, 1)
+		check("Send of a datatype", packed(typed), func() bool {
+			a.Enter()
+			defer a.Leave()
+			return a.Inside().TrySendTyped(word(0, 1), 1, typed)
+		})
+	}
+	w.drain()
+}
+
 // TestChannel_truncated pulls no more than there is room for.
 func TestChannel_truncated(t *testing.T) {
 	for _, room := range []int{0, 100, 50_000} {
