@@ -53,9 +53,10 @@ ABI_LINK = -Wl,-Bsymbolic -Wl,-z,nodelete -Wl,--wrap=pthread_create -Wl,--versio
 # From Go 1.27 on the way from C to Go has two locked instructions less, which wait until all is written that was stored
 # before: a call takes 47 ns and not 58. So an older Go fetches that one for the libraries, as it does modules.
 ABI_TOOLCHAIN = go1.27.4
-ABI_GO = $(eval ABI_GO := $(or $(shell { $(GO) env GOVERSION; echo $(ABI_TOOLCHAIN); } | sort -VC && { \
-	GOTOOLCHAIN=$(ABI_TOOLCHAIN) $(GO) env GOVERSION || echo "without $(ABI_TOOLCHAIN), calls from C will take longer" >&2; }),local))$(ABI_GO)
-ABI_BUILD = GOTOOLCHAIN=$(ABI_GO) CGO_ENABLED=1 $(GO) build -buildmode=c-shared $(STAMP_FLAGS) -pgo=cmd/xperf/default.pgo
+ABI_GO = $(eval ABI_GO := $(shell { $(GO) env GOVERSION; echo $(ABI_TOOLCHAIN); } | sort -VC && { \
+	GOTOOLCHAIN=$(ABI_TOOLCHAIN) $(GO) version >/dev/null && echo GOTOOLCHAIN=$(ABI_TOOLCHAIN) || \
+	echo "without $(ABI_TOOLCHAIN), calls from C will take longer" >&2; }))$(ABI_GO)
+ABI_BUILD = $(ABI_GO) CGO_ENABLED=1 $(GO) build -buildmode=c-shared $(STAMP_FLAGS) -pgo=cmd/xperf/default.pgo
 abi: modules ## build the libraries for programs in C and Fortran (docs/ABI.md): lib/, include/ and bin/xmpicc, xmpicxx, xmpifort
 	@mkdir -p $(ABI_DIR)/bin $(ABI_DIR)/lib $(ABI_DIR)/include/mpi $(ABI_DIR)/include/mpich
 	$(GO) run ./abi/gen

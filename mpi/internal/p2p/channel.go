@@ -147,18 +147,15 @@ func (nb *neighbours) put(p *peer, h front, v view, n int, how sending) bool {
 	if !ok {
 		return nb.noRoom(p)
 	}
-	into, last := b[headerLen:], 0
-	if how == alone && v.cur == nil && n > firstMost {
-		last = firstMost
-		nb.copy(p, into[last:], v.buf[last:])
+	into := b[headerLen:]
+	if how == alone && len(v.buf) > firstMost {
+		nb.copy(p, into[firstMost:], v.buf[firstMost:])
+		v.buf = v.buf[:firstMost]
 	}
 	h.put(b)
-	switch {
-	case v.cur != nil:
+	if v.cur != nil {
 		v.copyTo(into)
-	case last > 0:
-		copy(into[:last], v.buf)
-	default:
+	} else {
 		nb.copy(p, into, v.buf)
 	}
 	p.channel.Commit(headerLen + n)
